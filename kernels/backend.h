@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A backend: one device's way to hold memory and compute ops.  A const table of functions, one instance in one file.
+ *
+ *     struct vgk_device *dev = NULL;
+ *     vgk_cpu.open(&(struct vgk_device_options){.threads = 2}, &dev, &err);
+ *     vgk_cpu.need(dev, &op, &need, &err);           plan time: sizes, no memory touched
+ *     vgk_cpu.pack(dev, &op, packed, &err);          once: constants into the kernel's own order
+ *     vgk_cpu.run(dev, &op, packed, scratch, &err);  as often as wanted: allocates nothing
+ *     vgk_cpu.close(&dev);
+ *
+ * A device is used by one thread at a time (it has threads of its own). */
+#ifndef VGK_BACKEND_H
+#define VGK_BACKEND_H
+
+#include "frame.h"
+#include "ops.h"
+
+struct vgk_device; /* a backend's own */
+
+struct vgk_device_options {
+    int threads;        /* 0 = as many as the process may use (affinity, cgroup) */
+    size_t max_bytes;   /* hard cap on alloc, 0 = none */
+    bool exact_products; /* CPU: no Winograd, every product as written */
+};
+
+struct vgk_need {
+    size_t packed;  /* bytes of constants in the kernel's order, 0 = uses the tensors as they are */
+    size_t scratch; /* bytes, all threads together; free for others after the op */
+    int lattice[VGK_MAX_SPATIAL]; /* out is computed in blocks of so many pixels (depth, height, width; the last
+                                     `spatial` entries count), and every pixel's bits depend on all inputs of its
+                                     block: out is independent of position only if moved by multiples of this; 1 = any */
+};
+
+struct vgk_backend {
+    const char *name; /* "cpu" */
+    enum vgk_status (*open)(const struct vgk_device_options *, struct vgk_device **, struct vgk_error *);
+    void (*close)(struct vgk_device **); /* NULL inside is fine; sets it to NULL */
+    /* What it is, for logs and `active-device`: "cpu (AVX2, 2 threads)". */
+    const char *(*describe)(const struct vgk_device *);
+
+    /* Device memory, counted.  alloc: NULL over max_bytes. */
+    void *(*alloc)(struct vgk_device *, size_t bytes);
+    void (*free)(struct vgk_device *, void *);
+    size_t (*bytes_now)(const struct vgk_device *);
+    size_t (*bytes_peak)(const struct vgk_device *);
+    /* What the system (cgroup limits included) or the card could still give now; 0 = unknown. */
+    size_t (*bytes_free)(const struct vgk_device *);
+
+    /* UNSUPPORTED (with the op's name and shapes): this backend cannot do it. */
+    enum vgk_status (*need)(struct vgk_device *, const struct vgk_op *, struct vgk_need *, struct vgk_error *);
+    enum vgk_status (*pack)(struct vgk_device *, const struct vgk_op *, void *packed, struct vgk_error *);
+    enum vgk_status (*run)(struct vgk_device *, const struct vgk_op *, const void *packed, void *scratch,
+                           struct vgk_error *);
+
+    /* Frame to tensor: dst f32 [1,3,H,W] of any strides, H >= frame's height, W >= its width; what lies beyond the
+     * frame on the right and below repeats its last column and row.  Chroma is repeated (nearest). */
+    enum vgk_status (*frame_read)(struct vgk_device *, const struct vgk_frame *src, const struct vgk_matrix *,
+                                  const struct vgk_tensor *dst, struct vgk_error *);
+    /* Tensor to frame: src f32 [1,3,H,W], its top left part of the frame's size.  Values are clamped to low[k]..high[k]
+     * first, then the matrix, then rounded half to even and clamped to 0..255 (NaN becomes 0); chroma is the mean of
+     * the 2 x 2 pixels it covers.  alpha: a frame of src's tile (its alpha byte is repeated to the new size), or NULL
+     * (255). */
+    enum vgk_status (*frame_write)(struct vgk_device *, const struct vgk_tensor *src, const struct vgk_matrix *,
+                                   const float low[3], const float high[3], const struct vgk_frame *alpha,
+                                   const struct vgk_frame *dst, struct vgk_error *);
+};
+
+extern const struct vgk_backend vgk_cpu;
+
+#endif

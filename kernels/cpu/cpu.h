@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the files of the CPU backend share. */
+#ifndef VGK_CPU_H
+#define VGK_CPU_H
+
+#include "../backend.h"
+#include "threads.h"
+
+/* Instruction sets that files named *_vector.c are compiled for, each into functions of its own. */
+enum vgk_isa { VGK_ISA_GENERIC, VGK_ISA_AVX2, VGK_ISA_AVX512, VGK_ISA_COUNT };
+
+struct vgk_device {
+    struct vgk_heap heap;
+    struct vgk_pool *pool;
+    enum vgk_isa isa; /* the best that the machine has, or VIDGEN_CPU=generic|avx2|avx512 */
+    bool exact_products;
+    char description[96];
+};
+
+/* One family of ops.  need declines with VGK_ERR_UNSUPPORTED; then the next family in backend.c's list is asked, and
+ * the plain reference, which does everything, comes last.  pack may be NULL. */
+struct vgk_cpu_family {
+    const char *name;
+    enum vgk_status (*need)(struct vgk_device *, const struct vgk_op *, struct vgk_need *, struct vgk_error *);
+    enum vgk_status (*pack)(struct vgk_device *, const struct vgk_op *, void *packed, struct vgk_error *);
+    enum vgk_status (*run)(struct vgk_device *, const struct vgk_op *, const void *packed, void *scratch,
+                           struct vgk_error *);
+};
+
+size_t vgk_cpu_bytes_free(const struct vgk_device *); /* memory.c */
+
+extern const struct vgk_cpu_family vgk_cpu_conv;      /* conv.c: 2-D, ungrouped, channels-last, fast */
+extern const struct vgk_cpu_family vgk_cpu_matmul;    /* matmul.c: f32, contiguous rows */
+extern const struct vgk_cpu_family vgk_cpu_reference; /* reference.c: everything, plain C, any strides: the oracle */
+
+#endif
