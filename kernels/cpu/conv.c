@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Convolution: what is planned from the shapes, and packed from the weights.  The work is in conv_vector.c and
+ * winograd_vector.c. */
+#include "conv.h"
+#include "cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Numbers up to here are multiplied with each other as they are. */
+#define MOST (1 << 20)
+/* Above this Winograd's weights (7 times the given ones) cost more than they win: such layers have small maps. */
+#define WINOGRAD_MOST_WEIGHTS (256 * 256)
+/* Channels of transformed inputs for each tile above which a unit has only one block of tiles, for its inputs to stay in
+ * the second cache. */
+#define WINOGRAD_MOST_INPUTS 128
+#define FOLD_MOST 8
+/* Floats of weights that stay in the second cache beside all else. */
+#define WEIGHTS_IN_CACHE (64 * 1024)
+
+static const struct vgk_conv_kernels *kernels_of(const struct vgk_device *dev)
+{
+#ifdef __x86_64__
+    if (dev->isa == VGK_ISA_AVX512)
+        return &vgk_conv_avx512;
+    if (dev->isa == VGK_ISA_AVX2)
+        return &vgk_conv_avx2;
+#endif
+    return &vgk_conv_generic;
+}
+
+/* ---- plan ---- */
+
+static const struct vgk_tensor *input(const struct vgk_op *op, int i)
+{
+    return i < op->n_in && op->in[i].type != VGK_NONE ? &op->in[i] : NULL;
+}
+
+/* Channels contiguous, f32; the strides as of an image. */
+static bool image_of(const struct vgk_tensor *t, struct vgk_conv_image *image)
+{
+    if (t->type != VGK_F32 || (t->dim[1] > 1 && t->stride[1] != 1))
+        return false;
+    int w = t->rank - 1;
+    *image = (struct vgk_conv_image){t->stride[0], t->rank == 4 ? t->stride[2] : 0, t->stride[w]};
+    return true;
+}
+
+static bool fits(int64_t v, int64_t low) { return v >= low && v <= MOST; }
+
+/* Panel width and fold with the least multiplications, those of padding included. */
+static void choose_width(struct vgk_conv_plan *p, const struct vgk_micro *micro, int fold_most)
+{
+    double best = INFINITY;
+    for (int fold = 1; fold <= fold_most; fold++)
+        for (int nv = 1; nv <= VGK_MICRO_WIDTH; nv++) {
+            int nr = nv * micro->vl, kw = p->kw + (fold - 1) * p->sx;
+            double cost = (double)kw * (double)vgk_round_up((size_t)(p->cout * fold), (size_t)nr) / fold / micro->speed[nv];
+            if (cost < best * 0.999) {
+                best = cost;
+                p->fold = fold;
+                p->nv = nv;
+            }
+        }
+    p->wide_kw = p->kw + (p->fold - 1) * p->sx;
+    p->wide_cout = p->cout * p->fold;
+    p->wide_ow = (p->ow + p->fold - 1) / p->fold;
+    p->nr = p->nv * micro->vl;
+    p->mr = micro->rows[p->nv];
+    p->panels = (p->wide_cout + p->nr - 1) / p->nr;
+}
+
+/* A unit is about `pixels` long, but small enough that every thread gets several. */
+static void split(struct vgk_conv_plan *p, int threads)
+{
+    int64_t share = (int64_t)p->batch * p->groups * p->oh * p->wide_ow / (8 * (int64_t)threads), pixels = 384;
+    if (share < pixels)
+        pixels = share > 2 * p->mr ? share : 2 * p->mr;
+    p->unit_rows = 1;
+    p->unit_pixels = p->wide_ow;
+    if (p->wide_ow <= pixels) {
+        p->unit_rows = (int)(pixels / p->wide_ow);
+        if (p->unit_rows > p->oh)
+            p->unit_rows = p->oh;
+    } else {
+        int parts = (int)((p->wide_ow + pixels - 1) / pixels);
+        p->unit_pixels = (int)vgk_round_up((size_t)((p->wide_ow + parts - 1) / parts), (size_t)p->mr);
+    }
+    p->units_y = (p->oh + p->unit_rows - 1) / p->unit_rows;
+    p->units_x = (p->wide_ow + p->unit_pixels - 1) / p->unit_pixels;
+}
+
+/* Whole images of 1x1 convolutions are one row, so that narrow ones have no tails. */
+static void flatten(struct vgk_conv_plan *p)
+{
+    bool point = p->kh == 1 && p->kw == 1 && p->sy == 1 && p->sx == 1 && p->h == p->oh && p->w == p->ow && !p->top && !p->left;
+    if (!point || p->in.y != p->w * p->in.x || p->out.y != p->w * p->out.x ||
+        (p->residual && p->res.y != p->w * p->res.x))
+        return;
+    p->w = p->ow = p->h * p->w;
+    p->h = p->oh = 1;
+}
+
+/* Winograd, where it pays, by channels and kernel only: if a tile of a frame took another method than the frame, its
+ * bits would differ. */
+static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro)
+{
+    int by = (p->kh + 2) / 3, bx = (p->kw + 2) / 3;
+    bool plain = by == 1 && bx == 1;
+    if (p->groups != 1 || p->sy != 1 || p->sx != 1 || p->dy != 1 || p->dx != 1 || p->kh < 3 || p->kw < 3 ||
+        by > VGK_WINOGRAD_BLOCKS || bx > VGK_WINOGRAD_BLOCKS || (plain ? p->cin : p->cout) < 8 ||
+        (int64_t)p->cin * p->cout * by * bx > WINOGRAD_MOST_WEIGHTS)
+        return false;
+    p->method = VGK_CONV_WINOGRAD;
+    p->blocks_y = by;
+    p->blocks_x = bx;
+    choose_width(p, micro, 1);
+    /* Blocks of whole threes share their inputs with the next tile's. */
+    p->inputs_apart = bx > 2 && p->kw % 3 == 0 ? 2 : bx;
+    p->tiles = (int)vgk_round_up(8, (size_t)p->mr);
+    if (by * p->inputs_apart * p->cin > WINOGRAD_MOST_INPUTS)
+        p->tiles = p->mr;
+    p->inputs_row = (p->tiles - 1) * p->inputs_apart + bx;
+    p->packed = (size_t)(VGK_WINOGRAD_POSITIONS * by * bx) * (size_t)p->cin * (size_t)(p->panels * p->nr);
+    return true;
+}
+
+static enum vgk_status decline(const struct vgk_op *op, struct vgk_error *err, const char *why)
+{
+    char x[128], w[128];
+    return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s of %s with weights %s: the fast kernel does not do %s",
+                    vgk_kind_name(op->kind), vgk_tensor_describe(&op->in[0], x, sizeof x),
+                    vgk_tensor_describe(&op->in[1], w, sizeof w), why);
+}
+
+static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *op, struct vgk_conv_plan *plan,
+                            struct vgk_error *err)
+{
+    if (op->kind != VGK_OP_CONV)
+        return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s is not a convolution", vgk_kind_name(op->kind));
+    const struct vgk_conv *c = &op->p.conv;
+    const struct vgk_tensor *x = &op->in[0], *w = &op->in[1], *y = &op->out[0], *res = input(op, 5);
+    const struct vgk_micro *micro = kernels_of(dev)->micro;
+    struct vgk_conv_plan p = {.pad_mode = c->pad_mode, .alpha = c->alpha, .beta = c->beta, .vl = micro->vl,
+                              .residual = res, .residual_before_act = c->residual_before_act, .fold = 1};
+    if (c->spatial != 1 && c->spatial != 2)
+        return decline(op, err, "three dimensions");
+    if (!image_of(x, &p.in) || !image_of(y, &p.out) || (res && !image_of(res, &p.res)))
+        return decline(op, err, "other layouts than channels-last or other types than f32");
+    if (!vgk_type_is_float(w->type))
+        return decline(op, err, "weights of this type");
+    for (int i = 2; i <= 4; i++)
+        if (input(op, i) && input(op, i)->type != VGK_F32)
+            return decline(op, err, "bias, scale or slope of other types than f32");
+
+    bool flat = c->spatial == 1;
+    int a = flat ? 0 : 1; /* the place of W in the parameters */
+    int64_t h = flat ? 1 : x->dim[2], oh = flat ? 1 : y->dim[2], wide = x->dim[x->rank - 1], owide = y->dim[y->rank - 1];
+    bool ok = fits(x->dim[0], 0) && fits(h, 1) && fits(wide, 1) && fits(oh, 0) && fits(owide, 0) && fits(x->dim[1], 1) &&
+              fits(y->dim[1], 1) && fits(c->groups, 1);
+    for (int i = 0; i < c->spatial; i++)
+        ok = ok && fits(c->kernel[i], 1) && fits(c->stride[i], 1) && fits(c->dilation[i], 1) && fits(c->pad_begin[i], -MOST) &&
+             fits(c->pad_end[i], -MOST) && (int64_t)c->kernel[i] * c->dilation[i] <= MOST;
+    size_t taps = 0, pixels = 0;
+    if (!ok || !vgk_mul((size_t)(x->dim[0] * c->groups), (size_t)(oh * owide), &pixels) || pixels > INT32_MAX)
+        return decline(op, err, "sizes as large as these");
+    p.batch = (int)x->dim[0];
+    p.h = (int)h;
+    p.w = (int)wide;
+    p.oh = (int)oh;
+    p.ow = (int)owide;
+    p.groups = c->groups;
+    p.cin = (int)x->dim[1] / p.groups;
+    p.cout = (int)y->dim[1] / p.groups;
+    p.kh = flat ? 1 : c->kernel[0];
+    p.sy = flat ? 1 : c->stride[0];
+    p.dy = flat ? 1 : c->dilation[0];
+    p.top = flat ? 0 : c->pad_begin[0];
+    p.kw = c->kernel[a];
+    p.sx = c->stride[a];
+    p.dx = c->dilation[a];
+    p.left = c->pad_begin[a];
+    p.act = c->act == VGK_ACT_LEAKY_RELU ? VGK_ACT_PRELU : c->act;
+
+    taps = (size_t)p.kh * (size_t)p.kw;
+    if (taps > MOST)
+        return decline(op, err, "kernels as large as this");
+    if (p.groups > 1 && p.cin == 1 && p.cout == 1) {
+        p.method = VGK_CONV_DEPTHWISE;
+        p.cin = p.cout = p.groups;
+        p.groups = 1;
+        choose_width(&p, micro, 1);
+        p.nv = 1;
+        p.nr = p.vl;
+        p.mr = 4;
+        p.panels = (p.cout + p.nr - 1) / p.nr;
+        p.packed = taps * (size_t)(p.panels * p.nr);
+    } else if (dev->exact_products || c->exact_products || !plan_winograd(&p, micro)) {
+        p.method = VGK_CONV_DIRECT;
+        flatten(&p);
+        bool dense = p.out.x == p.cout && (!p.residual || p.res.x == p.cout);
+        choose_width(&p, micro, p.groups == 1 && p.dx == 1 && dense ? FOLD_MOST : 1);
+        if (!vgk_mul((size_t)p.kh * (size_t)p.wide_kw, (size_t)p.cin, &p.packed) ||
+            !vgk_mul(p.packed, (size_t)p.groups * (size_t)(p.panels * p.nr), &p.packed))
+            return decline(op, err, "weights as many as these");
+        p.blocks_first = p.packed / (size_t)p.groups > WEIGHTS_IN_CACHE;
+    }
+    p.constants = (size_t)p.groups * (size_t)(p.panels * p.nr);
+
+    int threads = vgk_pool_size(dev->pool);
+    if (p.oh < 1 || p.ow < 1 || p.batch < 1) {
+        p.units = 0;
+    } else if (p.method == VGK_CONV_WINOGRAD) {
+        int m = VGK_WINOGRAD_OUT, down = (p.oh + m - 1) / m, across = (p.ow + m - 1) / m;
+        bool plain = p.blocks_y == 1 && p.blocks_x == 1;
+        p.units_y = plain ? 1 : down;
+        p.units_x = ((plain ? down : 1) * across + p.tiles - 1) / p.tiles;
+        p.units = p.batch * p.units_y * p.units_x;
+    } else {
+        split(&p, threads);
+        p.units = p.batch * p.groups * p.units_y * p.units_x;
+    }
+    size_t line = VGK_ALIGN / sizeof(float);
+    if (p.method == VGK_CONV_WINOGRAD) {
+        size_t inputs = (size_t)(p.blocks_y * p.inputs_row + 1) * (size_t)p.cin; /* and the padded input tile */
+        p.scratch_per_thread = VGK_WINOGRAD_POSITIONS * (inputs + (size_t)(p.tiles * p.nr) + 2 * VGK_WINOGRAD_GAP);
+    } else {
+        size_t edge, columns = (size_t)(p.mr - 1) * (size_t)p.sx * (size_t)p.fold + (size_t)(p.wide_kw - 1) * (size_t)p.dx + 1;
+        p.tables = vgk_round_up(((size_t)p.kh * (size_t)p.wide_kw * sizeof(struct vgk_segment) +
+                                 2 * (size_t)p.kh * sizeof(float *)) / sizeof(float), line);
+        if (!vgk_mul((size_t)p.kh * (size_t)p.cin, columns, &edge))
+            return decline(op, err, "kernels as large as this");
+        p.scratch_per_thread = p.tables + (size_t)(p.mr * p.nr) + edge;
+    }
+    p.scratch_per_thread = vgk_round_up(p.scratch_per_thread, line);
+    *plan = p;
+    return VGK_OK;
+}
+
+static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, struct vgk_need *need, struct vgk_error *err)
+{
+    struct vgk_conv_plan p;
+    enum vgk_status status = plan(dev, op, &p, err);
+    if (status != VGK_OK)
+        return status;
+    size_t floats, threads = (size_t)vgk_pool_size(dev->pool);
+    if (!vgk_mul(p.scratch_per_thread, threads, &floats) || !vgk_add(floats, 3 * p.constants, &floats) ||
+        floats > SIZE_MAX / 8 || p.packed > SIZE_MAX / 8)
+        return decline(op, err, "scratch memory as large as this needs");
+    *need = (struct vgk_need){.packed = p.packed * sizeof(float), .scratch = floats * sizeof(float), .lattice = {1, 1, 1}};
+    if (p.method == VGK_CONV_WINOGRAD)
+        need->lattice[1] = need->lattice[2] = VGK_WINOGRAD_OUT;
+    return VGK_OK;
+}
+
+/* ---- pack ---- */
+
+static float half_value(uint16_t h)
+{
+    int exponent = h >> 10 & 31, mantissa = h & 1023;
+    float v = exponent == 31 ? (mantissa ? NAN : INFINITY)
+              : exponent     ? ldexpf((float)(mantissa + 1024), exponent - 25)
+                             : ldexpf((float)mantissa, -24);
+    return h >> 15 ? -v : v;
+}
+
+/* The weight of output channel o, input channel c (of its group), tap (y, x). */
+static double weight(const struct vgk_tensor *w, int o, int c, int y, int x)
+{
+    ptrdiff_t i = o * w->stride[0] + c * w->stride[1] + x * w->stride[w->rank - 1] + (w->rank == 4 ? y * w->stride[2] : 0);
+    switch (w->type) {
+    case VGK_F32: return ((const float *)w->data)[i];
+    case VGK_F64: return ((const double *)w->data)[i];
+    case VGK_F16: return half_value(((const uint16_t *)w->data)[i]);
+    default: break;
+    }
+    uint32_t bits = (uint32_t)((const uint16_t *)w->data)[i] << 16;
+    float v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static void pack_direct(const struct vgk_conv_plan *p, const struct vgk_tensor *w, float *to)
+{
+    for (int g = 0; g < p->groups; g++)
+        for (int i = 0; i < p->panels; i++)
+            for (int y = 0; y < p->kh; y++)
+                for (int x = 0; x < p->wide_kw; x++)
+                    for (int c = 0; c < p->cin; c++)
+                        for (int r = 0; r < p->nr; r++, to++) {
+                            int wide = i * p->nr + r, kx = x - wide / p->cout * p->sx;
+                            bool inside = wide < p->wide_cout && kx >= 0 && kx < p->kw;
+                            *to = inside ? (float)weight(w, g * p->cout + wide % p->cout, c, y, kx) : 0;
+                        }
+}
+
+static void pack_depthwise(const struct vgk_conv_plan *p, const struct vgk_tensor *w, float *to)
+{
+    for (int i = 0; i < p->panels; i++)
+        for (int y = 0; y < p->kh; y++)
+            for (int x = 0; x < p->kw; x++)
+                for (int r = 0; r < p->nr; r++) {
+                    int c = i * p->nr + r;
+                    *to++ = c < p->cout ? (float)weight(w, c, 0, y, x) : 0;
+                }
+}
+
+/* G w G^T in double.  Row j of G evaluates the kernel's polynomial at the j-th point, over the product of the point's
+ * distances from the others (and over the 32 that the output transform puts back at +-1/2). */
+static void pack_winograd(const struct vgk_conv_plan *p, const struct vgk_tensor *w, float *to)
+{
+    enum { N = VGK_WINOGRAD_IN };
+    static const double point[N - 1] = {0, 1, -1, 2, -2, 0.5, -0.5};
+    static const double over[N - 1] = {1, -4.5, -4.5, 90, 90, 45, 45};
+    double g[N][3] = {{0}};
+    for (int j = 0; j < N - 1; j++)
+        for (int k = 0; k < 3; k++)
+            g[j][k] = (k == 0 ? 1 : k == 1 ? point[j] : point[j] * point[j]) / over[j];
+    g[N - 1][2] = 1;
+    memset(to, 0, p->packed * sizeof *to);
+    size_t blocks = (size_t)(p->blocks_y * p->blocks_x), position = blocks * (size_t)p->cin * (size_t)p->nr;
+    for (size_t oc = 0; oc < (size_t)p->cout * (size_t)p->cin; oc++)
+        for (int b = 0; b < (int)blocks; b++) {
+            int o = (int)(oc / (size_t)p->cin), c = (int)(oc % (size_t)p->cin), by = b / p->blocks_x, bx = b % p->blocks_x;
+            int y0 = vgk_winograd_tap(by, p->kh), x0 = vgk_winograd_tap(bx, p->kw);
+            double t[N][3];
+            for (int x = 0; x < 3; x++) {
+                double k[3];
+                for (int y = 0; y < 3; y++)
+                    k[y] = y0 + y < 3 * by || x0 + x < 3 * bx ? 0 : weight(w, o, c, y0 + y, x0 + x);
+                for (int i = 0; i < N; i++)
+                    t[i][x] = g[i][0] * k[0] + g[i][1] * k[1] + g[i][2] * k[2];
+            }
+            float *u = to + (size_t)(o / p->nr) * N * N * position + ((size_t)b * (size_t)p->cin + (size_t)c) * (size_t)p->nr +
+                       o % p->nr;
+            for (int i = 0; i < N; i++)
+                for (int j = 0; j < N; j++, u += position)
+                    *u = (float)(t[i][0] * g[j][0] + t[i][1] * g[j][1] + t[i][2] * g[j][2]);
+        }
+}
+
+static enum vgk_status pack(struct vgk_device *dev, const struct vgk_op *op, void *packed, struct vgk_error *err)
+{
+    static void (*const packs[VGK_CONV_METHODS])(const struct vgk_conv_plan *, const struct vgk_tensor *, float *) = {
+        [VGK_CONV_DIRECT] = pack_direct, [VGK_CONV_DEPTHWISE] = pack_depthwise, [VGK_CONV_WINOGRAD] = pack_winograd};
+    struct vgk_conv_plan p;
+    enum vgk_status status = plan(dev, op, &p, err);
+    if (status == VGK_OK)
+        packs[p.method](&p, &op->in[1], packed);
+    return status;
+}
+
+/* ---- run ---- */
+
+/* A vector per output channel, once for each folded pixel, padded to whole panels: kernels read it in vectors. */
+static const float *constants(const struct vgk_conv_plan *p, const struct vgk_tensor *t, float otherwise, float *to)
+{
+    const float *start = to;
+    for (int g = 0; g < p->groups; g++)
+        for (int i = 0; i < p->panels * p->nr; i++) {
+            int c = g * p->cout + i % p->cout;
+            *to++ = i >= p->wide_cout ? 0 : t ? ((const float *)t->data)[c * t->stride[0]] : otherwise;
+        }
+    return start;
+}
+
+static void work(void *arg, int unit, int thread)
+{
+    const struct vgk_conv_job *j = arg;
+    j->unit(j, unit, j->scratch + (size_t)thread * j->plan.scratch_per_thread);
+}
+
+static enum vgk_status run(struct vgk_device *dev, const struct vgk_op *op, const void *packed, void *scratch,
+                           struct vgk_error *err)
+{
+    struct vgk_conv_job j;
+    enum vgk_status status = plan(dev, op, &j.plan, err);
+    if (status != VGK_OK)
+        return status;
+    const struct vgk_conv_plan *p = &j.plan;
+    float *shared = scratch, leak = op->p.conv.act == VGK_ACT_LEAKY_RELU ? p->alpha : 0;
+    j.in = op->in[0].data;
+    j.out = op->out[0].data;
+    j.res = p->residual ? op->in[5].data : NULL;
+    j.weights = packed;
+    j.shift = constants(p, input(op, 2), 0, shared);
+    j.scale = constants(p, input(op, 3), 1, shared + p->constants);
+    j.slope = constants(p, op->p.conv.act == VGK_ACT_PRELU ? input(op, 4) : NULL, leak, shared + 2 * p->constants);
+    j.scratch = shared + 3 * p->constants;
+    j.unit = kernels_of(dev)->unit[p->method];
+    vgk_pool_run(dev->pool, p->units, work, &j);
+    return VGK_OK;
+}
+
+const struct vgk_cpu_family vgk_cpu_conv = {.name = "conv", .need = need, .pack = pack, .run = run};

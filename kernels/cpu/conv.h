@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Between conv.c, which plans a convolution, packs its weights and hands out its work, and the vector files that
+ * compute one unit of it.  Everything is two-dimensional here: a 1-D convolution has one row. */
+#ifndef VGK_CPU_CONV_H
+#define VGK_CPU_CONV_H
+
+#include "../ops.h"
+#include "micro.h"
+
+#include <string.h>
+
+enum vgk_conv_method {
+    /* An implicit matrix product: a kernel row of kw * cin floats is one run of a channels-last row, so nothing is
+     * gathered.  Weights: [group][panel][ky][kx][cin][nr]. */
+    VGK_CONV_DIRECT,
+    /* One input channel for each output channel.  Weights: [vector of channels][ky][kx][vl]. */
+    VGK_CONV_DEPTHWISE,
+    /* F(6x6, 3x3): Lavin & Gray, Fast Algorithms for Convolutional Neural Networks, 2016.  A tile of 8 x 8 inputs gives
+     * 6 x 6 outputs.  A larger kernel is a sum of blocks of 3 x 3, block b of an axis from tap min(3 b, taps - 3) on (a
+     * tap that two blocks reach belongs to the first): their products add up before the one transform back.
+     * Weights: [panel][position][block y][block x][cin][nr]. */
+    VGK_CONV_WINOGRAD,
+    VGK_CONV_METHODS
+};
+
+enum { VGK_WINOGRAD_OUT = 6, VGK_WINOGRAD_IN = 8, VGK_WINOGRAD_POSITIONS = 64 };
+/* Floats between the positions of transformed tiles, or their strides would fall on the same sets of the cache; and
+ * what the last vector of a tile's channels may write beyond them. */
+#define VGK_WINOGRAD_GAP 16
+#define VGK_WINOGRAD_BLOCKS 8 /* the most on an axis */
+
+/* An image's strides in floats; channels have stride 1. */
+struct vgk_conv_image {
+    ptrdiff_t n, y, x;
+};
+
+struct vgk_conv_plan {
+    enum vgk_conv_method method;
+    int batch, groups, cin, cout; /* channels of one group (depthwise: of all, groups = 1) */
+    int h, w, oh, ow;
+    int kh, kw, sy, sx, dy, dx, top, left;
+    enum vgk_pad_mode pad_mode;
+    struct vgk_conv_image in, out, res;
+    enum vgk_act act; /* LEAKY_RELU is PRELU here */
+    float alpha, beta;
+    bool residual, residual_before_act;
+
+    /* Thin outputs waste most of a vector.  `fold` neighbouring output pixels are one pixel of fold * cout channels,
+     * made by a kernel of kw + (fold - 1) * sx columns (the weights beside each pixel's own are 0); the output row's
+     * layout stays the same.  1 = as it is. */
+    int fold, wide_kw, wide_cout, wide_ow;
+
+    int vl, nv, nr, mr, panels; /* a panel is nr = nv * vl output channels; blocks have mr pixels */
+    bool blocks_first;          /* direct: all blocks of a unit for a panel, else all panels for a block */
+    /* Winograd: tiles of a unit (of one row of them if the kernel has several blocks), blocks of the kernel on each
+     * axis, transformed inputs from a tile to the next, and in one row of blocks of a unit. */
+    int tiles, blocks_y, blocks_x, inputs_apart, inputs_row;
+
+    /* Units of work; a direct unit is `unit_rows` rows by `unit_pixels` (wide) pixels. */
+    int unit_rows, unit_pixels, units_y, units_x, units;
+
+    size_t packed;             /* floats */
+    size_t constants;          /* floats of scale, of shift and of slope, each */
+    /* A thread's scratch, in floats: tables of pointers, then the block of sums, then the padded copy of an edge; or
+     * Winograd's tiles, products, and padded input tile. */
+    size_t tables;
+    size_t scratch_per_thread; /* a multiple of a cache line */
+};
+
+struct vgk_conv_job {
+    struct vgk_conv_plan plan;
+    const float *in, *weights, *res;
+    float *out;
+    const float *scale, *shift, *slope; /* [group][panels * nr], repeated for fold */
+    float *scratch;                     /* thread 0's */
+    void (*unit)(const struct vgk_conv_job *, int unit, float *scratch);
+};
+
+typedef void vgk_conv_unit_fn(const struct vgk_conv_job *, int unit, float *scratch);
+
+struct vgk_conv_kernels {
+    const struct vgk_micro *micro;
+    vgk_conv_unit_fn *unit[VGK_CONV_METHODS];
+};
+
+/* By instruction set: the tables of conv_vector.c, and winograd_vector.c's entry in them. */
+extern const struct vgk_conv_kernels vgk_conv_generic;
+extern vgk_conv_unit_fn vgk_conv_winograd_generic;
+#ifdef __x86_64__
+extern const struct vgk_conv_kernels vgk_conv_avx2, vgk_conv_avx512;
+extern vgk_conv_unit_fn vgk_conv_winograd_avx2, vgk_conv_winograd_avx512;
+#endif
+
+/* The first tap of block b of a kernel of so many taps. */
+static inline int vgk_winograd_tap(int b, int taps) { return 3 * b < taps - 3 ? 3 * b : taps - 3; }
+
+/* The row or column that stands at place i of an axis of n, -1 = zeros. */
+static inline int vgk_conv_source(int i, int n, enum vgk_pad_mode mode)
+{
+    if (i >= 0 && i < n)
+        return i;
+    switch (mode) {
+    case VGK_PAD_CONSTANT: return -1;
+    case VGK_PAD_REFLECT: i = i < 0 ? -i : 2 * (n - 1) - i; break;
+    case VGK_PAD_EDGE: return i < 0 ? 0 : n - 1;
+    case VGK_PAD_WRAP: i = i < 0 ? i + n : i - n; break;
+    }
+    return i >= 0 && i < n ? i : -1;
+}
+
+/* Columns [x, x + count) of a row, padded where they are outside, packed into `to`; returns its end. */
+static inline float *vgk_conv_copy(const struct vgk_conv_plan *p, const float *row, int x, int count, float *to)
+{
+    bool dense = p->in.x == p->cin;
+    for (int i = 0, run; i < count; i += run, to += (ptrdiff_t)run * p->cin) {
+        int ix = vgk_conv_source(x + i, p->w, p->pad_mode);
+        run = !dense || ix < 0 || ix != x + i ? 1 : p->w - ix < count - i ? p->w - ix : count - i;
+        size_t bytes = sizeof *to * (size_t)run * (size_t)p->cin;
+        if (ix < 0)
+            memset(to, 0, bytes);
+        else
+            memcpy(to, row + ix * p->in.x, bytes);
+    }
+    return to;
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Vectors of floats in gcc's portable extension, for files named *_vector.c.  Such a file is compiled once per
+ * instruction set, with VGK_VL floats a vector; what it exports is named VGK_SET(name), so that `name_avx2` and
+ * `name_generic` stand side by side.
+ *
+ * Products and sums fuse where the machine can (-ffp-contract=fast).  So that a pixel's bits do not depend on the path
+ * it took, paths must share the function that computes it, not only the formula. */
+#ifndef VGK_CPU_SIMD_H
+#define VGK_CPU_SIMD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__AVX2__) || defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#define VL VGK_VL
+#define VGK_PASTE_(a, b) a##_##b
+#define VGK_PASTE(a, b) VGK_PASTE_(a, b)
+#define VGK_SET(name) VGK_PASTE(name, VGK_SUFFIX)
+
+/* Vector registers that a kernel may plan with. */
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define VECTOR_REGISTERS 32
+#else
+#define VECTOR_REGISTERS 16
+#endif
+
+typedef float vf __attribute__((vector_size(4 * VL)));
+typedef int32_t vi __attribute__((vector_size(4 * VL)));
+typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+#define PRAGMA_(x) _Pragma(#x)
+#ifdef __clang__
+#define UNROLL(n) PRAGMA_(clang loop unroll_count(n))
+#else
+#define UNROLL(n) PRAGMA_(GCC unroll n)
+#endif
+
+INLINE vf splat(float x) { return (vf){0} + x; }
+INLINE vf load(const float *p) { return *(const vf_any *)p; }
+INLINE void store(float *p, vf v) { *(vf_any *)p = v; }
+
+/* The first n < VL floats; the others are 0. */
+INLINE vf load_part(const float *p, int n)
+{
+#if VGK_VL == 16 && defined(__AVX512F__)
+    return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#elif VGK_VL == 8 && defined(__AVX2__)
+    static const int32_t mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    return (vf)_mm256_maskload_ps(p, _mm256_loadu_si256((const __m256i *)(mask + 8 - n)));
+#else
+    vf v = {0};
+    for (int i = 0; i < n; i++)
+        v[i] = p[i];
+    return v;
+#endif
+}
+
+INLINE void store_part(float *p, vf v, int n)
+{
+#if VGK_VL == 16 && defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#else
+    /* Masked stores are slow before AVX-512: halves, quarters ... */
+    float t[VL], *s = t;
+    store(t, v);
+    UNROLL(4)
+    for (int size = VL / 2; size; size /= 2)
+        if (n & size) {
+            __builtin_memcpy(p, s, 4 * (size_t)size);
+            p += size;
+            s += size;
+        }
+#endif
+}
+
+INLINE vf load_n(const float *p, int n) { return n >= VL ? load(p) : load_part(p, n); }
+
+INLINE void store_n(float *p, vf v, int n)
+{
+    if (n >= VL)
+        store(p, v);
+    else
+        store_part(p, v, n);
+}
+
+/* Where mask (all ones or zero) is set a, else b. */
+INLINE vf pick(vi mask, vf a, vf b)
+{
+#if VGK_VL == 8 && defined(__AVX2__)
+    return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
+#else
+    return (vf)(((vi)a & mask) | ((vi)b & ~mask));
+#endif
+}
+
+/* NaN in v stays in both. */
+INLINE vf at_least(vf v, vf low) { return pick(v < low, low, v); }
+INLINE vf at_most(vf v, vf high) { return pick(v > high, high, v); }
+
+/* exp(x) = 2^n (1 + q), |x| <= 87 or NaN: n to the nearest integer, q = exp(r) - 1 by its Taylor series to r^7 (|r| <=
+ * ln 2 / 2: the next term is below 6e-9 of the result). */
+INLINE vf exp_parts(vf x, vf *q)
+{
+    const float round = 12582912.0f; /* 1.5 * 2^23: the integer lands in the low bits */
+    vf n = x * 1.44269504f + round;
+    vi e = ((vi)n + 127) << 23;
+    n -= round;
+    vf r = x - n * 0.693359375f; /* ln 2 in two pieces, the first exact */
+    r = r + n * 2.12194440e-4f;
+    vf p = r * (1.0f / 5040) + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    *q = p * r * r + r;
+    return (vf)e;
+}
+
+INLINE vf vexp(vf x)
+{
+    vf q, two_n = exp_parts(at_most(at_least(x, splat(-87.0f)), splat(87.0f)), &q);
+    return two_n * q + two_n;
+}
+
+INLINE vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
+
+/* (e - 1) / (e + 1) with e = exp(2x), e - 1 taken from the parts so that it keeps its digits near 0. */
+INLINE vf vtanh(vf x)
+{
+    vf q, two_n = exp_parts(at_most(at_least(x + x, splat(-40.0f)), splat(40.0f)), &q);
+    vf m = two_n * q + (two_n - 1.0f);
+    return m / (m + 2.0f);
+}
+
+#endif
