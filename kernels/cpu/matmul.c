@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Matrix products in f32, by the register blocks of the convolutions.  The right-hand matrix of each batch is brought
+ * into panels of a block's width first (once, when all batches share it), then blocks of rows go over the panels. */
+#include "elements.h"
+#include "micro.h"
+
+#include <string.h>
+
+static const struct vgk_micro *micro_of(const struct vgk_device *dev)
+{
+#ifdef __x86_64__
+    if (dev->isa == VGK_ISA_AVX512)
+        return &vgk_micro_avx512;
+    if (dev->isa == VGK_ISA_AVX2)
+        return &vgk_micro_avx2;
+#endif
+    return &vgk_micro_generic;
+}
+
+struct job {
+    const struct vgk_micro *micro;
+    const struct vgk_tensor *y;
+    struct vgk_tensor a, b, c; /* with y's leading dimensions; c.type NONE = left out */
+    int64_t rows, columns, depth, batches;
+    int64_t ar, bk, bn, cr, cn, yr; /* strides of rows, depth and columns; a's and y's last is 1 */
+    bool shared;                    /* one right-hand matrix for all batches */
+    int nv, nr, mr;
+    int64_t panels;
+    float alpha, beta;
+    float *packed; /* [panels][depth][nr] */
+    int64_t at_a, at_b, at_c, at_y; /* of this batch */
+};
+
+static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *j)
+{
+    const struct vgk_tensor *y = op->out, *c = vgk_input(op, 2);
+    int last = y->rank - 1;
+    if (op->kind != VGK_OP_MATMUL || y->type != VGK_F32 || op->in[0].type != VGK_F32 || op->in[1].type != VGK_F32 ||
+        (c && c->type != VGK_F32) || y->rank < 2 || op->in[0].rank < 2 || op->in[1].rank < 2 || !vgk_tensor_count(y))
+        return false;
+    *j = (struct job){.micro = micro_of(dev), .y = y, .rows = y->dim[last - 1], .columns = y->dim[last],
+                      .alpha = op->p.matmul.alpha, .beta = op->p.matmul.beta};
+    int64_t dim[VGK_MAX_RANK];
+    j->depth = op->in[0].dim[op->in[0].rank - 1];
+    memcpy(dim, y->dim, sizeof dim);
+    dim[last] = j->depth;
+    if (!vgk_tensor_broadcast(&op->in[0], y->rank, dim, &j->a))
+        return false;
+    dim[last] = j->columns;
+    dim[last - 1] = j->depth;
+    if (!vgk_tensor_broadcast(&op->in[1], y->rank, dim, &j->b) ||
+        (c && !vgk_tensor_broadcast(c, y->rank, y->dim, &j->c)))
+        return false;
+    j->ar = j->a.stride[last - 1];
+    j->bk = j->b.stride[last - 1];
+    j->bn = j->b.stride[last];
+    j->cr = j->c.stride[last - 1];
+    j->cn = j->c.stride[last];
+    j->yr = y->stride[last - 1];
+    if (!j->depth || (j->depth > 1 && j->a.stride[last] != 1) || (j->columns > 1 && y->stride[last] != 1))
+        return false;
+    j->shared = true;
+    j->batches = 1;
+    for (int d = 0; d < last - 1; d++) {
+        j->batches *= y->dim[d];
+        j->shared &= y->dim[d] == 1 || !j->b.stride[d];
+    }
+    double best = 0;
+    for (int nv = 1; nv <= VGK_MICRO_WIDTH; nv++) {
+        double wide = (double)vgk_round_up((size_t)j->columns, (size_t)(nv * j->micro->vl));
+        double speed = (double)j->micro->speed[nv] * (double)j->columns / wide;
+        if (speed > best) {
+            best = speed;
+            j->nv = nv;
+        }
+    }
+    j->nr = j->nv * j->micro->vl;
+    j->mr = j->micro->rows[j->nv];
+    j->panels = (j->columns + j->nr - 1) / j->nr;
+    return true;
+}
+
+static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, struct vgk_need *n, struct vgk_error *err)
+{
+    struct job j;
+    size_t bytes;
+    if (!make(dev, op, &j) || !vgk_mul((size_t)(j.panels * j.nr) * sizeof(float), (size_t)j.depth, &bytes))
+        return VGK_ERR_UNSUPPORTED;
+    *n = (struct vgk_need){.scratch = bytes, .lattice = {1, 1, 1}};
+    return VGK_OK;
+}
+
+static void pack_panels(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct job *j = arg;
+    for (int64_t p = begin; p < end; p++) {
+        float *d = j->packed + p * j->depth * j->nr;
+        int64_t first = p * j->nr, n = j->columns - first < j->nr ? j->columns - first : j->nr;
+        for (int64_t k = 0; k < j->depth; k++, d += j->nr) {
+            vgk_load_f32(d, &j->b, j->at_b + k * j->bk + first * j->bn, j->bn, n);
+            memset(d + n, 0, (size_t)(j->nr - n) * sizeof(float));
+        }
+    }
+}
+
+static void multiply_rows(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct job *j = arg;
+    float sum[VGK_MICRO_ROWS * VGK_MICRO_WIDTH * 16] __attribute__((aligned(VGK_ALIGN)));
+    for (int64_t block = begin; block < end; block++) {
+        int64_t row = block * j->mr, m = j->rows - row < j->mr ? j->rows - row : j->mr;
+        for (int64_t p = 0; p < j->panels; p++) {
+            int64_t first = p * j->nr, n = j->columns - first < j->nr ? j->columns - first : j->nr;
+            struct vgk_segment s = {(const float *)j->a.data + j->at_a + row * j->ar,
+                                    j->packed + p * j->depth * j->nr};
+            j->micro->fn[j->nv][m](1, &s, j->depth, j->ar, sum, j->nr);
+            for (int64_t r = 0; r < m; r++) {
+                float *y = (float *)j->y->data + j->at_y + (row + r) * j->yr + first;
+                const float *from = sum + r * j->nr;
+                const float *c = (const float *)j->c.data + j->at_c + (row + r) * j->cr + first * j->cn;
+                if (j->c.type == VGK_NONE)
+                    for (int64_t i = 0; i < n; i++)
+                        y[i] = j->alpha * from[i];
+                else
+                    for (int64_t i = 0; i < n; i++)
+                        y[i] = j->alpha * from[i] + j->beta * c[i * j->cn];
+            }
+        }
+    }
+}
+
+static enum vgk_status compute(struct vgk_device *dev, const struct vgk_op *op, const void *packed, void *scratch,
+                               struct vgk_error *err)
+{
+    struct job j;
+    make(dev, op, &j);
+    j.packed = scratch;
+    int64_t work = j.mr * j.columns * j.depth;
+    for (int64_t k = 0; k < j.batches; k++) {
+        int64_t rest = k;
+        j.at_a = j.at_b = j.at_c = j.at_y = 0;
+        for (int d = j.y->rank - 3; d >= 0; rest /= j.y->dim[d--]) {
+            int64_t i = rest % j.y->dim[d];
+            j.at_a += i * j.a.stride[d];
+            j.at_b += i * j.b.stride[d];
+            j.at_c += i * j.c.stride[d];
+            j.at_y += i * j.y->stride[d];
+        }
+        if (!k || !j.shared)
+            vgk_ranges_run(dev, j.panels, 1 + 32768 / (j.depth * j.nr), pack_panels, &j);
+        vgk_ranges_run(dev, (j.rows + j.mr - 1) / j.mr, 1 + 1000000 / (work + 1), multiply_rows, &j);
+    }
+    return VGK_OK;
+}
+
+const struct vgk_cpu_family vgk_cpu_matmul = {"matmul", need, NULL, compute};
