@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "analyse.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+static int64_t lcm(int64_t a, int64_t b) { return a / gcd(a, b) * b; }
+
+static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
+struct interval {
+    int64_t lo, hi;
+    bool set;
+};
+
+static void include(struct interval *v, int64_t lo, int64_t hi)
+{
+    if (!v->set || lo < v->lo)
+        v->lo = lo;
+    if (!v->set || hi > v->hi)
+        v->hi = hi;
+    v->set = true;
+}
+
+/* What the frame must have for output positions [from, from + size). */
+static struct interval walk(const struct vg_net *net, int output, const int (*lattice)[2], int axis, int64_t from,
+                            int64_t size, struct interval *v)
+{
+    for (int i = 0; i < net->n_values; i++)
+        v[i].set = false;
+    include(&v[output], from, from + size - 1);
+    for (int i = net->n_ops - 1; i >= 0; i--) {
+        const struct vg_net_op *op = &net->ops[i];
+        struct interval o = v[op->out.value];
+        if (op->dead || !o.set)
+            continue;
+        int64_t l = lattice ? lattice[i][axis == VG_X] : 1;
+        if (l > 1) {
+            o.lo = floor_div(o.lo, l) * l;
+            o.hi = floor_div(o.hi, l) * l + l - 1;
+        }
+        for (int k = 0; k < op->n_in; k++) {
+            int x = op->in[k].value;
+            if (x < 0 || !net->values[x].frame || net->values[x].axis[axis] < 0)
+                continue;
+            const struct vg_reach *r = &op->in[k].reach[axis];
+            include(&v[x], floor_div(o.lo * r->num + r->lo, r->den), floor_div(o.hi * r->num + r->hi, r->den));
+        }
+    }
+    /* Every value must lie within the tile, too: beyond its own end an op pads, whatever the frame has there. */
+    struct interval need = v[net->inputs[net->frame_input]];
+    for (int i = 0; i < net->n_values; i++) {
+        const struct vg_net_value *x = &net->values[i];
+        if (v[i].set && !x->constant && x->frame && x->axis[axis] >= 0)
+            include(&need, floor_div(v[i].lo * x->den[axis], x->num[axis]),
+                    floor_div(v[i].hi * x->den[axis], x->num[axis]));
+    }
+    return need;
+}
+
+/* The smallest step, in input pixels, that moves every op by a multiple of its lattice; a multiple of align. */
+static int64_t origin_multiple(const struct vg_net *net, const int (*lattice)[2], int axis, int64_t align)
+{
+    int64_t step = align;
+    for (int i = 0; i < net->n_ops; i++) {
+        const struct vg_net_value *v = &net->values[net->ops[i].out.value];
+        int64_t l = lattice[i][axis == VG_X];
+        if (l > 1 && v->frame && v->axis[axis] >= 0) {
+            /* step * num / den must be a multiple of l */
+            int64_t d = l * v->den[axis];
+            step = lcm(step, d / gcd(d, v->num[axis]));
+        }
+    }
+    return step;
+}
+
+enum vgk_status vg_net_analyse(const struct vg_net *net, int output, const int (*lattice)[2], struct vg_analysis *a,
+                               struct vgk_error *err)
+{
+    int y = net->outputs[output];
+    const struct vg_net_value *out = &net->values[y], *in = &net->values[net->inputs[net->frame_input]];
+    struct interval *v = calloc(net->n_values + 1, sizeof *v);
+    if (!v)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the analysis");
+    for (int axis = 0; axis < VG_AXES; axis++) {
+        char text[128];
+        if (out->axis[axis] < 0) {
+            free(v);
+            return vgk_fail(err, VGK_ERR_UNSUPPORTED, "output '%s' %s is no picture of the frame: rows and columns "
+                            "are not among its dimensions", out->name, vgk_tensor_describe(&out->t, text, sizeof text));
+        }
+        int64_t size = in->t.dim[in->axis[axis]], got = out->t.dim[out->axis[axis]];
+        a->num[axis] = out->num[axis];
+        a->den[axis] = out->den[axis];
+        a->align[axis] = 1;
+        for (int i = 0; i < net->n_values; i++)
+            if (net->values[i].frame && net->values[i].axis[axis] >= 0 && !net->values[i].constant)
+                a->align[axis] = lcm(a->align[axis], net->values[i].den[axis]);
+        if (a->align[axis] > 4096 || size % a->align[axis] || got != size / a->den[axis] * a->num[axis]) {
+            free(v);
+            return vgk_fail(err, VGK_ERR_UNSUPPORTED, "a frame %s of %" PRId64 " gives %" PRId64 " in output '%s', not "
+                            "%" PRId64 "/%" PRId64 " of it; models that crop their borders or whose sizes do not "
+                            "follow a stride (here %" PRId64 ") are not supported", axis == VG_X ? "width" : "height",
+                            size, got, out->name, a->num[axis], a->den[axis], a->align[axis]);
+        }
+        a->lo[axis] = a->hi[axis] = 0;
+        a->origin[axis] = lattice ? origin_multiple(net, lattice, axis, a->align[axis]) : a->align[axis];
+        for (int64_t at = 0; at < a->origin[axis]; at += a->align[axis]) {
+            struct interval need = walk(net, y, lattice, axis, at / a->den[axis] * a->num[axis],
+                                        a->align[axis] / a->den[axis] * a->num[axis], v);
+            if (need.set && at - need.lo > a->lo[axis])
+                a->lo[axis] = at - need.lo;
+            if (need.set && need.hi - (at + a->align[axis] - 1) > a->hi[axis])
+                a->hi[axis] = need.hi - (at + a->align[axis] - 1);
+        }
+    }
+    free(v);
+    return VGK_OK;
+}

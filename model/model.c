@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "model_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuse.h"
+#include "norms.h"
+#include "onnx.h"
+
+/* --- roles --- */
+
+/* The dimension that has the picture's channels: 1 for [N,C,H,W], 3 for [N,H,W,C], -1 for no picture. */
+static int channels_dim(const struct vg_value *v, int64_t channels)
+{
+    const struct vgk_tensor *t = &v->tensor;
+    if (!vgk_type_is_float(t->type) || t->rank != 4 || (t->dim[0] > 1))
+        return -1;
+    if (t->dim[1] == channels)
+        return 1;
+    return t->dim[3] == channels ? 3 : -1;
+}
+
+static enum vgk_status find_frame(struct vg_model *m, bool input, int *index, int *channels, struct vgk_error *err)
+{
+    const struct vg_graph *g = m->graph;
+    const char *key = input ? "input" : "output", *wanted = vg_modelinfo_text(m->info, "vidgen", key);
+    int n = input ? g->n_inputs : g->n_outputs;
+    const int *list = input ? g->inputs : g->outputs;
+    char text[128], all[512] = "";
+    size_t at = 0;
+    *index = -1;
+    for (int i = 0; i < n; i++) {
+        const struct vg_value *v = &g->values[list[i]];
+        int c = channels_dim(v, 3);
+        /* Outputs often have only symbolic dims, or none: then any of rank 4 or of unknown shape may be it. */
+        if (c < 0 && !input && (v->tensor.type == VGK_NONE || v->tensor.rank == 4) &&
+            (v->tensor.rank < 2 || v->tensor.dim[1] < 0))
+            c = 1;
+        if (at < sizeof all)
+            at += (size_t)snprintf(all + at, sizeof all - at, "%s%s %s", i ? ", " : "", v->name,
+                                   vgk_tensor_describe(&v->tensor, text, sizeof text));
+        if (wanted ? !strcmp(v->name, wanted) : c >= 0 && *index < 0) {
+            *index = i;
+            *channels = c;
+        }
+    }
+    if (wanted && *index < 0)
+        return vgk_fail(err, VGK_ERR_INVALID, "%s: the sidecar names the %s '%s', the model has: %s", m->summary.path,
+                        key, wanted, all);
+    if (*index < 0 || *channels < 0)
+        return vgk_fail(err, VGK_ERR_INVALID, "%s is no image model: expected an %s f32[1,3,height,width] (or "
+                        "[1,height,width,3]), it has: %s; name the right one in %s (key %s) if there is one",
+                        m->summary.path, key, all, "the .modelinfo file", key);
+    return VGK_OK;
+}
+
+/* --- numbers from the sidecar --- */
+
+/* Three numbers from one or three. */
+static enum vgk_status triple(const struct vg_model *m, const char *key, double *v, bool *given, struct vgk_error *err)
+{
+    int n = vg_modelinfo_numbers(m->info, "vidgen", key, v, 3, err);
+    *given = n > 0;
+    if (n < 0)
+        return VGK_ERR_INVALID;
+    if (n != 0 && n != 1 && n != 3)
+        return vgk_fail(err, VGK_ERR_INVALID, "%s: %s has %d values, expected 1 or 3", m->summary.path, key, n);
+    if (n == 1)
+        v[1] = v[2] = v[0];
+    return VGK_OK;
+}
+
+/* range, mean, std and channels, with this prefix, into p; what is not given stays. */
+static enum vgk_status read_pixels(const struct vg_model *m, const char *prefix, struct vgk_pixels *p,
+                                   struct vgk_error *err)
+{
+    double mean[3], std[3], range[2];
+    bool has_mean, has_std;
+    char key[64];
+    enum vgk_status s;
+    snprintf(key, sizeof key, "%smean", prefix);
+    if ((s = triple(m, key, mean, &has_mean, err)))
+        return s;
+    snprintf(key, sizeof key, "%sstd", prefix);
+    if ((s = triple(m, key, std, &has_std, err)))
+        return s;
+    snprintf(key, sizeof key, "%srange", prefix);
+    int n = vg_modelinfo_numbers(m->info, "vidgen", key, range, 2, err);
+    if (n < 0)
+        return VGK_ERR_INVALID;
+    if (n && (n != 2 || range[0] == range[1]))
+        return vgk_fail(err, VGK_ERR_INVALID, "%s: %s must be two different numbers", m->summary.path, key);
+    if (n && (has_mean || has_std))
+        return vgk_fail(err, VGK_ERR_INVALID, "%s: %s and mean or std exclude each other", m->summary.path, key);
+    for (int k = 0; k < 3; k++) {
+        if (n) {
+            p->scale[k] = (float)(range[1] - range[0]);
+            p->mean[k] = (float)(-range[0] / (range[1] - range[0]));
+        }
+        if (has_std && std[k] == 0)
+            return vgk_fail(err, VGK_ERR_INVALID, "%s: std is 0", m->summary.path);
+        if (has_mean || has_std) {
+            p->mean[k] = has_mean ? (float)mean[k] : 0;
+            p->scale[k] = has_std ? (float)(1 / std[k]) : 1;
+        }
+    }
+    snprintf(key, sizeof key, "%schannels", prefix);
+    const char *order = vg_modelinfo_text(m->info, "vidgen", key);
+    if (order && !strcmp(order, "BGR"))
+        p->order[0] = 2, p->order[1] = 1, p->order[2] = 0;
+    else if (order && strcmp(order, "RGB"))
+        return vgk_fail(err, VGK_ERR_INVALID, "%s: %s is %s, expected RGB or BGR", m->summary.path, key, order);
+    return VGK_OK;
+}
+
+/* --- parameters --- */
+
+static enum vgk_status read_parameter(struct vg_model *m, int input, struct vg_parameter *p, struct vgk_error *err)
+{
+    const struct vg_value *v = &m->graph->values[m->graph->inputs[input]];
+    char group[256], text[256];
+    int64_t count = 1;
+    snprintf(group, sizeof group, "vidgen parameter %s", v->name);
+    for (int d = 0; d < v->tensor.rank; d++)
+        if (v->tensor.dim[d] < 1 || __builtin_mul_overflow(count, v->tensor.dim[d], &count) || count > 1 << 16)
+            return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s: input '%s' %s has no fixed size (at most 65536 values); "
+                            "only the frame may have one that is open", m->summary.path, v->name,
+                            vgk_tensor_describe(&v->tensor, text, sizeof text));
+    if (!vgk_type_is_float(v->tensor.type) && v->tensor.type != VGK_I64 && v->tensor.type != VGK_I32)
+        return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s: input '%s' is %s; parameters are floats or integers",
+                        m->summary.path, v->name, vgk_type_name(v->tensor.type));
+    float *defaults = vg_arena_array(m->arena, count, sizeof *defaults);
+    double *given = vg_arena_array(m->arena, count, sizeof *given), range[2] = {1, 0};
+    const char **labels = vg_arena_array(m->arena, count, sizeof *labels);
+    if (!defaults || !given || !labels)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the model");
+    int n = vg_modelinfo_numbers(m->info, group, "default", given, (int)count, err);
+    int r = n < 0 ? -1 : vg_modelinfo_numbers(m->info, group, "range", range, 2, err);
+    if (n < 0 || r < 0)
+        return VGK_ERR_INVALID;
+    if ((n && n != count && n != 1) || (r && r != 2))
+        return vgk_fail(err, VGK_ERR_INVALID, "%s: [%s]: default must have %" PRId64 " values and range 2",
+                        m->summary.path, group, count);
+    /* Without a default: the first of several (styles to mix), one for a single value (a strength). */
+    for (int64_t i = 0; i < count; i++)
+        defaults[i] = n ? (float)given[n == 1 ? 0 : i] : i == 0;
+    bool labelled = false;
+    for (int i = 0; i < count; i++)
+        if (vg_modelinfo_item(m->info, group, "labels", i, text, sizeof text)) {
+            labelled = true;
+            if (!(labels[i] = vg_arena_text(m->arena, text)))
+                return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the model");
+        } else {
+            labels[i] = "";
+        }
+    *p = (struct vg_parameter){v->name, (int)count, defaults, (float)range[0], (float)range[1],
+                               labelled ? labels : NULL};
+    return VGK_OK;
+}
+
+/* --- loading --- */
+
+/* A size to look at the graph with: divisible by any usual stride, large enough for any usual reflection. */
+static const int nominal_sizes[] = {256, 240, 384, 512, 224, 64};
+
+enum vgk_status vg_model_bind(struct vg_model *m, int width, int height, bool fuse, enum vg_norm_source source,
+                              struct vg_net **net, struct vgk_error *err)
+{
+    const struct vg_graph *g = m->graph;
+    struct vg_input_size *sizes = calloc(g->n_inputs + 1, sizeof *sizes);
+    struct vgk_device *cpu = NULL;
+    if (!sizes)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the graph");
+    for (int i = 0; i < g->n_inputs; i++) {
+        const struct vgk_tensor *t = &g->values[g->inputs[i]].tensor;
+        sizes[i].rank = t->rank;
+        memcpy(sizes[i].dim, t->dim, sizeof sizes[i].dim);
+    }
+    struct vg_binding binding = {.sizes = sizes, .frame_input = m->frame_input};
+    int64_t *dim = sizes[m->frame_input].dim;
+    binding.axis[VG_Y] = m->interleaved ? 1 : 2;
+    binding.axis[VG_X] = m->interleaved ? 2 : 3;
+    dim[0] = 1;
+    dim[binding.axis[VG_Y]] = height;
+    dim[binding.axis[VG_X]] = width;
+    enum vgk_status s = vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, err);
+    binding.cpu = cpu;
+    if (!s)
+        s = vg_net_bind(g, &binding, net, err);
+    vgk_cpu.close(&cpu);
+    free(sizes);
+    if (s)
+        vgk_error_prefix(err, "%s at %dx%d", m->summary.path, width, height);
+    if (!s && fuse)
+        s = vg_net_fuse(*net);
+    if (!s)
+        s = vg_net_split_norms(*net, source);
+    if (s && *net) {
+        vg_net_free(net);
+        return vgk_fail(err, s, "no memory for the graph");
+    }
+    return s;
+}
+
+static enum vgk_status analyse(struct vg_model *m, int size_x, int size_y, struct vg_analysis *a, bool keep,
+                               struct vgk_error *err)
+{
+    struct vg_net *net = NULL;
+    enum vgk_status s = vg_model_bind(m, size_x, size_y, true, VG_NORM_OWN, &net, err);
+    if (!s) {
+        const struct vg_net_value *out = &net->values[net->outputs[m->frame_output]];
+        s = vg_net_analyse(net, m->frame_output, NULL, a, err);
+        if (s)
+            vgk_error_prefix(err, "%s", m->summary.path);
+        else if (out->t.rank != 4 || out->t.dim[out->axis[VG_X] == 3 ? 1 : 3] != 3) {
+            char text[128];
+            s = vgk_fail(err, VGK_ERR_INVALID, "%s is no image model: output '%s' is %s, expected 3 channels",
+                         m->summary.path, out->name, vgk_tensor_describe(&out->t, text, sizeof text));
+        }
+    }
+    if (!s && keep && net->global_why) {
+        m->summary.global = true;
+        m->summary.global_why = vg_arena_text(m->arena, net->global_why);
+    }
+    vg_net_free(&net);
+    return s;
+}
+
+static enum vgk_status summarise(struct vg_model *m, struct vgk_error *err)
+{
+    struct vg_summary *sum = &m->summary;
+    const struct vg_value *in = &m->graph->values[m->graph->inputs[m->frame_input]];
+    int64_t w = in->tensor.dim[m->interleaved ? 2 : 3], h = in->tensor.dim[m->interleaved ? 1 : 2];
+    struct vg_analysis a = {.align = {1, 1}};
+    enum vgk_status s = VGK_ERR_INVALID;
+    /* A size that the file states binds by itself; whether others do as well, is tried out. */
+    for (size_t i = 0; i < sizeof nominal_sizes / sizeof *nominal_sizes && s; i++) {
+        struct vgk_error why = {{0}};
+        s = analyse(m, nominal_sizes[i], nominal_sizes[i], &a, true, i ? &why : err);
+        if (s == VGK_ERR_NOMEM)
+            return s;
+    }
+    if (s && w > 0 && h > 0 && w <= 16384 && h <= 16384) {
+        s = analyse(m, (int)w, (int)h, &a, true, err);
+        sum->fixed_width = (int)w;
+        sum->fixed_height = (int)h;
+    }
+    if (s)
+        return s;
+    if (a.num[VG_X] != a.num[VG_Y] || a.den[VG_X] != a.den[VG_Y])
+        return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s scales %" PRId64 "/%" PRId64 " across and %" PRId64 "/%" PRId64
+                        " down; both must be equal", sum->path, a.num[VG_X], a.den[VG_X], a.num[VG_Y], a.den[VG_Y]);
+    sum->scale_num = (int)a.num[VG_X];
+    sum->scale_den = (int)a.den[VG_X];
+    sum->align_x = (int)a.align[VG_X];
+    sum->align_y = (int)a.align[VG_Y];
+    sum->halo_left = (int)a.lo[VG_X];
+    sum->halo_right = (int)a.hi[VG_X];
+    sum->halo_top = (int)a.lo[VG_Y];
+    sum->halo_bottom = (int)a.hi[VG_Y];
+    return VGK_OK;
+}
+
+static enum vgk_status read_roles(struct vg_model *m, struct vgk_error *err)
+{
+    const struct vg_graph *g = m->graph;
+    int channels;
+    enum vgk_status s = find_frame(m, true, &m->frame_input, &channels, err);
+    if (s)
+        return s;
+    m->interleaved = channels == 3;
+    if ((s = find_frame(m, false, &m->frame_output, &channels, err)))
+        return s;
+    m->summary.in = m->summary.out = (struct vgk_pixels){{0, 1, 2}, {0, 0, 0}, {1, 1, 1}};
+    if ((s = read_pixels(m, "", &m->summary.in, err)))
+        return s;
+    m->summary.out = m->summary.in;
+    if ((s = read_pixels(m, "output-", &m->summary.out, err)))
+        return s;
+    struct vg_parameter *p = vg_arena_array(m->arena, g->n_inputs + 1, sizeof *p);
+    m->parameter_of = vg_arena_array(m->arena, g->n_inputs + 1, sizeof *m->parameter_of);
+    if (!p || !m->parameter_of)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the model");
+    for (int i = 0; i < g->n_inputs; i++) {
+        m->parameter_of[i] = -1;
+        if (i == m->frame_input)
+            continue;
+        m->parameter_of[i] = m->summary.n_parameters;
+        if ((s = read_parameter(m, i, &p[m->summary.n_parameters++], err)))
+            return s;
+    }
+    m->summary.parameters = p;
+    return VGK_OK;
+}
+
+/* Names all that are missing at once: a user should not find out one by one. */
+static enum vgk_status check_operators(const struct vg_model *m, struct vgk_error *err)
+{
+    char text[768] = "";
+    size_t at = 0;
+    int n = 0;
+    for (int i = 0; i < m->graph->n_nodes; i++) {
+        const struct vg_node *node = &m->graph->nodes[i];
+        if (vg_bind_knows(node->type) && !node->domain[0])
+            continue;
+        bool seen = false;
+        for (int k = 0; k < i && !seen; k++)
+            seen = !strcmp(m->graph->nodes[k].type, node->type) && !strcmp(m->graph->nodes[k].domain, node->domain);
+        const char *why = vg_bind_refusal(node->type);
+        if (!seen && at < sizeof text)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%s (first: node '%s'%s%s)", n ? ", " : "", node->type,
+                                   node->name[0] ? node->name : m->graph->values[node->out[0]].name, why ? "; " : "",
+                                   why ? why : "");
+        n++;
+    }
+    if (n)
+        return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s: operators that are not supported: %s", m->summary.path, text);
+    return VGK_OK;
+}
+
+static size_t weight_bytes(const struct vg_graph *g)
+{
+    size_t sum = 0, n;
+    for (int i = 0; i < g->n_values; i++)
+        if (g->values[i].constant && vgk_tensor_bytes(&g->values[i].tensor, &n))
+            sum += n;
+    return sum;
+}
+
+/* "NAME.onnx" -> "NAME.modelinfo"; other names get the ending added. */
+static char *sidecar(const char *path)
+{
+    size_t n = strlen(path);
+    if (n > 5 && !strcmp(path + n - 5, ".onnx"))
+        n -= 5;
+    char *p = malloc(n + sizeof ".modelinfo");
+    if (p)
+        sprintf(p, "%.*s.modelinfo", (int)n, path);
+    return p;
+}
+
+enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct vgk_error *err)
+{
+    struct vg_model *m = calloc(1, sizeof *m);
+    char *info = NULL;
+    enum vgk_status s = VGK_ERR_NOMEM;
+    if (!m)
+        return vgk_fail(err, s, "no memory for the model");
+    atomic_init(&m->references, 1);
+    if (!(m->arena = vg_arena_new(0)) || !(m->summary.path = vg_arena_text(m->arena, path)) ||
+        !(info = sidecar(path))) {
+        vgk_fail(err, s, "no memory for the model");
+        goto done;
+    }
+    const char *slash = strrchr(m->summary.path, '/');
+    m->summary.name = slash ? slash + 1 : m->summary.path;
+    if ((s = vg_onnx_load(path, &m->graph, err)) || (s = vg_modelinfo_load(info, m->graph, &m->info, err)) ||
+        (s = check_operators(m, err)) || (s = read_roles(m, err)) || (s = summarise(m, err)))
+        goto done;
+    const char *name = vg_modelinfo_text(m->info, "vidgen", "name");
+    m->summary.name = name ? name : m->summary.name;
+    m->summary.opset = (int)m->graph->opset;
+    m->summary.n_nodes = m->graph->n_nodes;
+    m->summary.weight_bytes = weight_bytes(m->graph);
+    *model = m;
+    m = NULL;
+done:
+    free(info);
+    vg_model_unref(&m);
+    return s;
+}
+
+struct vg_model *vg_model_ref(struct vg_model *m)
+{
+    atomic_fetch_add(&m->references, 1);
+    return m;
+}
+
+void vg_model_unref(struct vg_model **model)
+{
+    struct vg_model *m = *model;
+    *model = NULL;
+    if (!m || atomic_fetch_sub(&m->references, 1) > 1)
+        return;
+    vg_graph_free(&m->graph);
+    vg_modelinfo_free(&m->info);
+    vg_arena_free(m->arena);
+    free(m);
+}
+
+const struct vg_summary *vg_model_summary(const struct vg_model *m) { return &m->summary; }

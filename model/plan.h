@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A plan: a model bound to a frame size, cut into tiles, every buffer at its offset in one arena.  Immutable; nothing
+ * is allocated on the device to make one, and the peak is known before the first frame. */
+#ifndef VG_PLAN_H
+#define VG_PLAN_H
+
+#include "../kernels/backend.h"
+#include "model.h"
+#include "tiling.h"
+
+struct vg_plan;
+
+/* How norms over the whole frame (instance, group) get their statistics.
+ * EXACT: each frame its own.
+ * PREVIOUS: those of the frames before, smoothed, while its own are measured on the way: one pass in bounded memory.
+ *   The first frame, and a frame whose statistics differ much (a cut), are done exactly.  Only
+ *   where frames are not cut into tiles; else, and for models without such norms, the same as EXACT. */
+enum vg_norm_mode { VG_NORM_EXACT, VG_NORM_PREVIOUS };
+
+struct vg_plan_request {
+    int width, height;        /* of the frame, 1 to 16384 */
+    int chroma_x, chroma_y;   /* 2 where the format halves chroma, else 1 (0 reads as 1) */
+    int tile_width, tile_height; /* 0 = the plan's choice; the frame's size or more: one tile, whatever it takes */
+    int overlap_x, overlap_y; /* -1 = as the model needs */
+    enum vg_norm_mode norm_mode;
+    int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
+    size_t max_bytes;         /* hard cap, 0 = half of the memory that is free now */
+};
+
+/* NULL fields take their defaults.  VGK_ERR_INVALID: an impossible tile or overlap, with one that would do.
+ * VGK_ERR_NOMEM: does not fit max_bytes; the text tells the smallest budget that does.  VGK_ERR_UNSUPPORTED: an
+ * operator at these shapes.  The plan keeps a reference to the model; backend and device must outlive it. */
+enum vgk_status vg_plan_make(struct vg_model *, const struct vgk_backend *, struct vgk_device *,
+                             const struct vg_plan_request *, struct vg_plan **, struct vgk_error *);
+void vg_plan_free(struct vg_plan **);
+
+struct vg_plan_info {
+    const struct vg_grid *grid;
+    size_t arena_bytes;       /* all that a run allocates on the device, to the byte */
+    size_t weight_bytes, activation_bytes, scratch_bytes; /* what the arena is made of */
+    size_t activation_floor;  /* the largest sum of bytes alive at one time: no layout can do with less */
+    int n_ops;                /* calls of kernels for a tile, copies of carried rows included */
+    int bands, levels;        /* more than 1 band: the ops advance together down the tile (schedule.h), in so many passes */
+    enum vg_norm_mode norm_mode; /* in use */
+    bool exact;               /* tiled equals untiled, bit for bit */
+    bool direct;              /* convolutions by direct products, as tiles this small need to be exact: the untiled
+                                 result that they equal is that of direct products, too (others differ by rounding) */
+    const char *warning;      /* what tiles cost here when not exact, else NULL */
+};
+const struct vg_plan_info *vg_plan_info(const struct vg_plan *);
+const struct vg_model *vg_plan_model(const struct vg_plan *);
+
+/* The whole plan as text for people or as JSON; malloc'ed, NULL without memory. */
+char *vg_plan_text(const struct vg_plan *);
+char *vg_plan_json(const struct vg_plan *);
+
+#endif

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "memplan.h"
+#include "rows.h"
+
+void vg_program_free(struct vg_program **program)
+{
+    struct vg_program *p = *program;
+    if (!p)
+        return;
+    vg_net_free(&p->net);
+    free(p->steps);
+    free(p->inputs);
+    free(p->outputs);
+    free(p->memories);
+    free(p);
+    *program = NULL;
+}
+
+/* --- constants --- */
+
+struct constants {
+    struct vg_place *places;
+    int n, capacity;
+    size_t bytes;
+};
+
+/* A constant's elements as the op sees them, stored once: repeated dimensions are kept as one and read with stride 0.
+ * Equal views of equal data share their place. */
+static bool place_constant(struct constants *c, struct vg_net *net, const struct vg_operand *o, struct vg_place *place)
+{
+    int64_t dim[VGK_MAX_RANK];
+    struct vgk_tensor src = o->t;
+    for (int d = 0; d < src.rank; d++) {
+        dim[d] = src.stride[d] || src.dim[d] == 0 ? src.dim[d] : 1;
+        src.dim[d] = dim[d];
+    }
+    struct vgk_tensor dense = vgk_tensor_make(src.type, src.rank, dim, VGK_ROW_MAJOR);
+    size_t bytes;
+    if (!vgk_tensor_bytes(&dense, &bytes))
+        return false;
+    place->t = dense;
+    for (int d = 0; d < dense.rank; d++) {
+        place->t.dim[d] = o->t.dim[d];
+        if (dim[d] == 1 && o->t.dim[d] != 1)
+            place->t.stride[d] = 0;
+    }
+    place->constant = src.data;
+    if (!vgk_tensor_is_dense(&src, VGK_ROW_MAJOR)) { /* a view: gather it */
+        size_t each = vgk_type_bits(src.type) / 8;
+        char *to = vg_arena_aligned(net->arena, bytes);
+        if (!to)
+            return false;
+        place->constant = to;
+        int64_t n = vgk_tensor_count(&src);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t at = 0, rest = i;
+            for (int d = src.rank - 1; d >= 0; rest /= dim[d--])
+                at += rest % dim[d] * src.stride[d];
+            memcpy(to + i * each, (const char *)src.data + at * (int64_t)each, each);
+        }
+    }
+    for (int i = 0; i < c->n; i++) {
+        size_t other;
+        struct vgk_tensor t = c->places[i].t;
+        if (c->places[i].constant == place->constant && vgk_tensor_bytes(&t, &other) && other == bytes) {
+            place->offset = c->places[i].offset;
+            return true;
+        }
+    }
+    if (c->n == c->capacity) {
+        int capacity = c->capacity ? c->capacity * 2 : 64;
+        struct vg_place *p = realloc(c->places, capacity * sizeof *p);
+        if (!p)
+            return false;
+        c->places = p;
+        c->capacity = capacity;
+    }
+    place->offset = c->bytes;
+    c->bytes += vgk_round_up(bytes, VGK_ALIGN);
+    c->places[c->n] = *place;
+    c->places[c->n++].t = dense;
+    return true;
+}
+
+/* --- what the backend needs --- */
+
+/* Time of a product in Winograd F(6x6,3x3) against one of a direct convolution, transforms included: measured. */
+#define WINOGRAD_WORK 0.28
+
+struct maker {
+    struct vg_net *net;
+    const struct vgk_backend *backend;
+    struct vgk_device *device;
+    const struct vg_program_request *request;
+    struct vg_program *p;
+    struct vg_schedule *s;
+    struct constants constants;
+    struct vgk_need *need;         /* of each op, whole */
+    int (*lattice)[2], *unit;      /* of each op */
+    struct vg_place (*place)[VG_MAX_OPERANDS]; /* of each op's constants */
+    size_t *packed;                /* offsets */
+    int *share;                    /* for each buffer: the one that it is computed in place of, -1 = none */
+    bool *persistent;
+    bool *packed_yet; /* for each op */
+    struct vg_block *windows, *carries, *scratches; /* for each buffer, each buffer, each position */
+    struct vgk_error *err;
+};
+
+static double products(const struct vg_net_op *op)
+{
+    double n = (double)vgk_tensor_count(&op->out.t);
+    for (int d = 1; d < op->in[1].t.rank; d++)
+        n *= (double)op->in[1].t.dim[d];
+    return n;
+}
+
+static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, const struct vg_operand *in,
+                           const struct vg_operand *out, struct vgk_need *need, const char *node)
+{
+    struct vgk_tensor t[VG_MAX_OPERANDS] = {{VGK_NONE}};
+    struct vgk_op o = *op;
+    for (int k = 0; k < n_in; k++)
+        if (in[k].value >= 0)
+            t[k] = in[k].t;
+    o.in = t;
+    o.n_in = n_in;
+    o.out = &out->t;
+    o.n_out = 1;
+    *need = (struct vgk_need){.lattice = {1, 1, 1}};
+    enum vgk_status s = m->backend->need(m->device, &o, need, m->err);
+    if (s)
+        vgk_error_prefix(m->err, "node '%s'", node);
+    return s;
+}
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+/* All ops as wholes: kernels, blocks, packed constants. */
+static enum vgk_status ask_all(struct maker *m)
+{
+    for (int i = 0; i < m->net->n_ops; i++) {
+        const struct vg_net_op *op = &m->net->ops[i];
+        m->lattice[i][0] = m->lattice[i][1] = m->unit[i] = 1;
+        if (op->dead || op->view)
+            continue;
+        enum vgk_status s = ask(m, &op->op, op->n_in, op->in, &op->out, &m->need[i], op->node);
+        if (s)
+            return s;
+        for (int d = 0; d < 2; d++)
+            m->lattice[i][d] = m->need[i].lattice[1 + d] > 1 ? m->need[i].lattice[1 + d] : 1;
+        m->unit[i] = m->lattice[i][0];
+        for (int k = 0; k < op->n_in; k++) { /* whole blocks of a shuffle, whole phases of a resize */
+            const struct vg_reach *r = &op->in[k].reach[VG_Y];
+            if (op->in[k].value >= 0 && r->den > 1 && m->net->values[op->in[k].value].frame) {
+                int64_t u = r->den / gcd(r->num, r->den);
+                m->unit[i] = (int)(m->unit[i] / gcd(m->unit[i], u) * u);
+            }
+        }
+        if (op->op.kind == VGK_OP_CONV)
+            m->p->work += products(op) * (m->lattice[i][1] > 1 ? WINOGRAD_WORK : 1);
+    }
+    /* The frame comes and goes in pairs of rows, which share their chroma. */
+    for (int i = 0; i < m->net->n_ops; i++) {
+        const struct vg_net_op *op = &m->net->ops[i];
+        for (int k = 0; k < m->net->n_outputs && !op->dead; k++) {
+            const struct vg_net_value *v = &m->net->values[m->net->outputs[k]];
+            int64_t u = 2 * v->num[VG_Y];
+            if (!v->constant && m->net->values[op->out.value].buffer == v->buffer)
+                m->unit[i] = (int)(m->unit[i] / gcd(m->unit[i], u) * u);
+        }
+    }
+    return VGK_OK;
+}
+
+/* --- buffers --- */
+
+static int buffer_of(const struct vg_net *net, const struct vg_operand *o)
+{
+    return o->value < 0 || net->values[o->value].constant ? -1 : net->values[o->value].buffer;
+}
+
+static int root(const struct maker *m, int b)
+{
+    while (m->share[b] >= 0)
+        b = m->share[b];
+    return b;
+}
+
+/* Whole schedules: an op may write over a buffer that nobody reads after it. */
+static void share(struct maker *m, int position, const struct vg_net_op *op)
+{
+    const struct vg_net *net = m->net;
+    int out = net->values[op->out.value].buffer;
+    if (m->persistent[out] || m->s->storage[out].first != position || m->share[out] >= 0)
+        return;
+    struct vgk_tensor in[VG_MAX_OPERANDS] = {{VGK_NONE}};
+    struct vgk_op test = op->op;
+    for (int k = 0; k < op->n_in; k++)
+        if (op->in[k].value >= 0)
+            in[k] = op->in[k].t;
+    test.in = in;
+    test.n_in = op->n_in;
+    test.out = &op->out.t;
+    for (int k = 0; k < op->n_in; k++) {
+        int b = buffer_of(net, &op->in[k]);
+        bool clash = false;
+        /* Nothing else of that buffer may be read, but by ops that read and write each element at one time. */
+        for (int j = 0; j < op->n_in; j++)
+            clash |= j != k && b >= 0 && buffer_of(net, &op->in[j]) == b &&
+                     (op->op.kind != VGK_OP_BINARY ||
+                      memcmp(op->in[j].t.stride, op->in[k].t.stride, sizeof op->in[k].t.stride));
+        if (b < 0 || clash || m->persistent[b] || m->s->storage[b].last != position || b == out ||
+            op->in[k].offset || op->out.offset || net->buffers[b].bytes != net->buffers[out].bytes ||
+            !vgk_op_in_place(&test, k))
+            continue;
+        m->share[out] = b;
+        return;
+    }
+}
+
+static enum vgk_status lay_out(struct maker *m)
+{
+    const struct vg_net *net = m->net;
+    const struct vg_schedule *s = m->s;
+    int nb = net->n_buffers, n = 0;
+    for (int i = 0; i < net->n_inputs; i++)
+        if (!net->values[net->inputs[i]].frame)
+            m->persistent[net->values[net->inputs[i]].buffer] = true;
+    for (int b = 0; b < nb; b++)
+        m->persistent[b] |= net->buffers[b].persistent;
+    for (int i = 0; i < s->n_prologue; i++)
+        m->persistent[net->values[net->ops[s->calls[i].what].out.value].buffer] = true;
+    for (int b = 0; b < nb; b++)
+        m->share[b] = -1;
+    for (int i = s->n_prologue; i < s->n_calls && m->p->bands == 1; i++)
+        if (s->calls[i].type == VG_CALL_OP)
+            share(m, s->calls[i].position, &net->ops[s->calls[i].what]);
+    for (int b = 0; b < nb; b++) {
+        const struct vg_storage *st = &s->storage[b];
+        if (m->persistent[b]) {
+            m->windows[b].offset = m->p->persistent;
+            m->p->persistent += vgk_round_up(net->buffers[b].bytes, VGK_ALIGN);
+            continue;
+        }
+        if (st->first < 0)
+            continue;
+        struct vg_block *w = &m->windows[root(m, b)];
+        size_t bytes = st->banded ? (size_t)st->window * st->row_bytes : net->buffers[b].bytes;
+        w->first = !w->bytes || st->first < w->first ? st->first : w->first;
+        w->last = !w->bytes || st->last > w->last ? st->last : w->last;
+        w->bytes = bytes > w->bytes ? bytes : w->bytes;
+        if (st->carry)
+            m->carries[b] = (struct vg_block){.bytes = (size_t)st->carry * st->row_bytes, .first = st->carry_first,
+                                              .last = st->carry_last};
+    }
+    size_t total = (size_t)2 * nb + s->n_positions + 1;
+    struct vg_block *list = calloc(total, sizeof *list), **from = calloc(total, sizeof *from);
+    enum vgk_status status = VGK_ERR_NOMEM;
+    if (list && from) {
+        for (int b = 0; b < nb; b++) {
+            if (m->windows[b].bytes && !m->persistent[b]) {
+                from[n] = &m->windows[b];
+                list[n++] = m->windows[b];
+            }
+            if (m->carries[b].bytes) {
+                from[n] = &m->carries[b];
+                list[n++] = m->carries[b];
+            }
+        }
+        for (int i = 0; i < s->n_positions; i++)
+            if (m->scratches[i].bytes) {
+                from[n] = &m->scratches[i];
+                list[n++] = m->scratches[i];
+            }
+        status = vg_memplan(list, n, &m->p->activations);
+        m->p->floor = vg_memplan_floor(list, n);
+        for (int i = 0; i < n; i++)
+            from[i]->offset = list[i].offset;
+    }
+    free(list);
+    free(from);
+    return status;
+}
+
+/* --- steps --- */
+
+static void place(const struct maker *m, const struct vg_operand *o, struct vg_place *p)
+{
+    const struct vg_net_value *v = &m->net->values[o->value];
+    p->t = o->t;
+    p->t.data = NULL;
+    p->offset = m->p->weights +
+                (m->persistent[v->buffer] ? m->windows[v->buffer].offset
+                                          : m->p->persistent + m->windows[root(m, v->buffer)].offset) +
+                (size_t)o->offset * (vgk_type_bits(o->t.type) / 8);
+}
+
+/* Constants: packed ones have their place already; the others are stored as the op sees them. */
+static enum vgk_status place_constants(struct maker *m)
+{
+    const struct vg_net *net = m->net;
+    for (int i = 0; i < net->n_ops; i++) {
+        m->packed[i] = m->constants.bytes;
+        m->constants.bytes += vgk_round_up(m->need[i].packed, VGK_ALIGN);
+    }
+    for (int i = 0; i < net->n_ops; i++) {
+        const struct vg_net_op *op = &net->ops[i];
+        for (int k = 0; k < op->n_in && !op->dead && !op->view; k++) {
+            struct vg_place *p = &m->place[i][k];
+            p->none = op->in[k].value < 0;
+            if (p->none || !net->values[op->in[k].value].constant)
+                continue;
+            if (k == 1 && m->need[i].packed) { /* only the kernel's own copy stays */
+                p->t = op->in[k].t;
+                p->constant = op->in[k].t.data;
+                p->t.data = NULL;
+                p->offset = SIZE_MAX;
+            } else if (!place_constant(&m->constants, m->net, &op->in[k], p)) {
+                return VGK_ERR_NOMEM;
+            }
+        }
+    }
+    for (int i = 0; i < net->n_outputs; i++)
+        if (net->values[net->outputs[i]].constant) {
+            struct vg_operand o = vg_net_operand(net, net->outputs[i]);
+            if (!place_constant(&m->constants, m->net, &o, &m->p->outputs[i]))
+                return VGK_ERR_NOMEM;
+        }
+    m->p->weights = m->constants.bytes;
+    return VGK_OK;
+}
+
+static void make_op_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
+{
+    const struct vg_net_op *op = &m->net->ops[c->what];
+    struct vg_operand in[VG_MAX_OPERANDS], out;
+    vg_rows_restrict(m->net, c, m->s->storage, &step->op, in, &out);
+    step->op.n_in = op->n_in;
+    step->op.n_out = 1;
+    step->node = op->node;
+    for (int k = 0; k < op->n_in; k++) {
+        step->in[k] = m->place[c->what][k];
+        if (step->in[k].none)
+            continue;
+        if (!step->in[k].constant) {
+            place(m, &in[k], &step->in[k]);
+            continue;
+        }
+        for (int d = 0; d < in[k].t.rank; d++) /* repeated down the rows that there are now */
+            step->in[k].t.dim[d] = in[k].t.dim[d];
+    }
+    place(m, &out, &step->out);
+    step->packed = m->need[c->what].packed;
+    step->packed_offset = m->packed[c->what];
+    step->packs = step->packed && !m->packed_yet[c->what];
+    m->packed_yet[c->what] = true;
+    step->scratch = m->scratches[c->position].bytes;
+    step->scratch_offset = m->p->weights + m->p->persistent + m->scratches[c->position].offset;
+}
+
+/* Rows of the frame's input or output where they lie now. */
+static void make_frame_step(struct maker *m, const struct vg_call *c, int value, struct vg_step *step)
+{
+    struct vg_operand o = vg_net_operand(m->net, value);
+    const struct vg_net_value *v = &m->net->values[value];
+    int y = v->axis[VG_Y];
+    step->begin = c->begin;
+    step->end = c->end;
+    if (y >= 0) {
+        o.offset += (c->begin - c->base[0]) * v->t.stride[y];
+        o.t.dim[y] = c->end - c->begin;
+    }
+    place(m, &o, c->type == VG_CALL_READ ? &step->out : &step->in[0]);
+}
+
+static void make_copy_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
+{
+    const struct vg_storage *st = &m->s->storage[c->what];
+    size_t arena = m->p->weights + m->p->persistent, bytes = (size_t)(c->end - c->begin) * st->row_bytes;
+    struct vg_place window = {.t = {.type = VGK_U8, .rank = 1, .dim = {(int64_t)bytes}, .stride = {1}}}, store = window;
+    window.offset = arena + m->windows[c->what].offset + (size_t)(c->begin - c->base[0]) * st->row_bytes;
+    store.offset = arena + m->carries[c->what].offset;
+    step->op.kind = VGK_OP_COPY;
+    step->op.n_in = step->op.n_out = 1;
+    step->node = "carried rows";
+    step->in[0] = c->type == VG_CALL_SAVE ? window : store;
+    step->out = c->type == VG_CALL_SAVE ? store : window;
+}
+
+static int frame_output(const struct vg_net *net)
+{
+    for (int i = net->n_outputs - 1; i >= 0; i--)
+        if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0)
+            return net->outputs[i];
+    return -1;
+}
+
+static enum vgk_status make_steps(struct maker *m)
+{
+    const struct vg_net *net = m->net;
+    const struct vg_schedule *s = m->s;
+    int picture = m->request->output >= 0 ? net->outputs[m->request->output] : frame_output(net);
+    if (!(m->p->steps = calloc((size_t)s->n_calls + 1, sizeof *m->p->steps)))
+        return VGK_ERR_NOMEM;
+    for (int i = 0; i < s->n_calls; i++) {
+        const struct vg_call *c = &s->calls[i];
+        struct vg_step *step = &m->p->steps[m->p->n_steps++];
+        step->type = c->type;
+        switch (c->type) {
+        case VG_CALL_OP: make_op_step(m, c, step); break;
+        case VG_CALL_READ: make_frame_step(m, c, net->inputs[net->frame_input], step); break;
+        case VG_CALL_WRITE: make_frame_step(m, c, picture, step); break;
+        case VG_CALL_SAVE:
+        case VG_CALL_RESTORE: make_copy_step(m, c, step); break;
+        }
+    }
+    m->p->n_prologue = s->n_prologue;
+    for (int i = 0; i < net->n_inputs; i++) {
+        struct vg_operand o = vg_net_operand(net, net->inputs[i]);
+        place(m, &o, &m->p->inputs[i]);
+    }
+    for (int i = 0; i < net->n_outputs; i++)
+        if (!net->values[net->outputs[i]].constant) {
+            struct vg_operand o = vg_net_operand(net, net->outputs[i]);
+            place(m, &o, &m->p->outputs[i]);
+        }
+    return VGK_OK;
+}
+
+/* Scratch of every call: bands of one op may need more or less than the whole. */
+static enum vgk_status ask_scratch(struct maker *m)
+{
+    for (int i = 0; i < m->s->n_calls; i++) {
+        const struct vg_call *c = &m->s->calls[i];
+        struct vg_operand in[VG_MAX_OPERANDS], out;
+        struct vgk_op op;
+        struct vgk_need need = {0};
+        if (c->type != VG_CALL_OP)
+            continue;
+        const char *node = m->net->ops[c->what].node;
+        vg_rows_restrict(m->net, c, m->s->storage, &op, in, &out);
+        enum vgk_status s = c->all ? VGK_OK : ask(m, &op, m->net->ops[c->what].n_in, in, &out, &need, node);
+        if (s)
+            return s;
+        if (c->all)
+            need = m->need[c->what];
+        if (need.packed != m->need[c->what].packed)
+            return vgk_fail(m->err, VGK_ERR_UNSUPPORTED, "node '%s': its kernel depends on the number of rows", node);
+        struct vg_block *b = &m->scratches[c->position];
+        b->bytes = need.scratch > b->bytes ? need.scratch : b->bytes;
+        b->first = b->last = c->position;
+        m->p->scratch_peak = need.scratch > m->p->scratch_peak ? need.scratch : m->p->scratch_peak;
+    }
+    return VGK_OK;
+}
+
+static void find_largest_kept(struct maker *m)
+{
+    m->p->largest_kept_buffer = -1;
+    for (int b = 0; b < m->net->n_buffers && m->p->bands > 1; b++) {
+        const struct vg_storage *st = &m->s->storage[b];
+        bool again = m->request->recompute && m->request->recompute[b];
+        if (!st->banded && st->row_bytes && !again && m->net->buffers[b].bytes > m->p->largest_kept) {
+            m->p->largest_kept = m->net->buffers[b].bytes;
+            m->p->largest_kept_buffer = b;
+        }
+    }
+}
+
+enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *backend, struct vgk_device *device,
+                                const struct vg_program_request *request, struct vg_program **program,
+                                struct vgk_error *err)
+{
+    struct maker m = {.net = net, .backend = backend, .device = device, .request = request, .err = err};
+    size_t n = (size_t)net->n_ops + 1, nb = (size_t)net->n_buffers + 1;
+    enum vgk_status s = VGK_ERR_NOMEM;
+    m.p = calloc(1, sizeof *m.p);
+    m.need = calloc(n, sizeof *m.need);
+    m.lattice = calloc(n, sizeof *m.lattice);
+    m.unit = calloc(n, sizeof *m.unit);
+    m.place = calloc(n, sizeof *m.place);
+    m.packed = calloc(n, sizeof *m.packed);
+    m.packed_yet = calloc(n, sizeof *m.packed_yet);
+    m.share = calloc(nb, sizeof *m.share);
+    m.persistent = calloc(nb, sizeof *m.persistent);
+    m.windows = calloc(nb, sizeof *m.windows);
+    m.carries = calloc(nb, sizeof *m.carries);
+    if (!m.p || !m.need || !m.lattice || !m.unit || !m.place || !m.packed || !m.packed_yet || !m.share || !m.persistent || !m.windows ||
+        !m.carries || !(m.p->inputs = calloc((size_t)net->n_inputs + 1, sizeof *m.p->inputs)) ||
+        !(m.p->outputs = calloc((size_t)net->n_outputs + 1, sizeof *m.p->outputs))) {
+        vgk_fail(err, s, "no memory to lay out the model");
+        goto done;
+    }
+    m.p->bands = request->bands > 1 ? request->bands : 1;
+    if ((s = ask_all(&m)))
+        goto done;
+    struct vg_schedule_request how = {m.p->bands, m.unit, request->recompute};
+    if ((s = vg_schedule_make(net, &how, &m.s, err)))
+        goto done;
+    m.p->levels = m.s->levels;
+    if (!(m.scratches = calloc((size_t)m.s->n_positions + 1, sizeof *m.scratches)) || (s = ask_scratch(&m)) ||
+        (s = lay_out(&m)) || (s = place_constants(&m)) || (s = make_steps(&m))) {
+        if (s == VGK_OK || s == VGK_ERR_NOMEM || s == VGK_ERR_INVALID)
+            s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
+        goto done;
+    }
+    find_largest_kept(&m);
+    if (!(m.p->memories = calloc((size_t)net->n_memories + 1, sizeof *m.p->memories))) {
+        s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
+        goto done;
+    }
+    for (int i = 0; i < net->n_memories; i++) {
+        struct vg_operand now = vg_net_operand(net, net->memories[i].now), kept = vg_net_operand(net, net->memories[i].kept);
+        place(&m, &now, &m.p->memories[i].now);
+        place(&m, &kept, &m.p->memories[i].kept);
+    }
+    if (request->output >= 0 &&
+        (s = vg_net_analyse(net, request->output, (const int(*)[2])m.lattice, &m.p->exact, err)))
+        goto done;
+    m.p->net = net;
+    *program = m.p;
+    m.p = NULL;
+done:
+    vg_schedule_free(&m.s);
+    vg_program_free(&m.p);
+    free(m.constants.places);
+    free(m.need);
+    free(m.lattice);
+    free(m.unit);
+    free(m.place);
+    free(m.packed);
+    free(m.packed_yet);
+    free(m.share);
+    free(m.persistent);
+    free(m.windows);
+    free(m.carries);
+    free(m.scratches);
+    return s;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A program: a net on a schedule with every buffer at its offset in one arena.
+ *     weights (packed, and constants as they are) | persistent (parameters and what follows from them alone) |
+ *     activations: windows, carried rows, the frame's staging, scratch, by lifetime */
+#ifndef VG_PROGRAM_H
+#define VG_PROGRAM_H
+
+#include "analyse.h"
+#include "schedule.h"
+
+/* Where a tensor of a step lies. */
+struct vg_place {
+    struct vgk_tensor t;  /* data is NULL */
+    size_t offset;        /* bytes in the arena; SIZE_MAX: nowhere, the kernel has its packed copy */
+    const void *constant; /* the values to put there once, dense in t's order, or NULL */
+    bool none;            /* left out */
+};
+
+struct vg_step {
+    enum vg_call_type type;
+    struct vgk_op op; /* kind, parameters, n_in; no tensors */
+    const char *node;
+    int64_t begin, end; /* READ, WRITE: rows of the frame's input, output */
+    struct vg_place in[VG_MAX_OPERANDS], out; /* SAVE, RESTORE: bytes from in[0] to out */
+    size_t packed, packed_offset;   /* bytes of packed constants, where */
+    bool packs;                     /* the first step of its op: packs for the others */
+    size_t scratch, scratch_offset;
+};
+
+struct vg_program {
+    struct vg_net *net;
+    int n_steps, n_prologue; /* the first n_prologue depend on parameters only: they run when one changes */
+    int bands, levels;
+    struct vg_step *steps;
+    struct vg_place *inputs, *outputs; /* of the net; the frame's in a band schedule are windows, see the steps */
+    struct vg_memory_places {
+        struct vg_place now, kept; /* f32 [N,3C] */
+    } *memories;                   /* of the net's n_memories norms */
+    size_t weights, persistent, activations; /* sections of the arena, in this order, each aligned */
+    size_t scratch_peak, floor;
+    double work; /* products, those in Winograd blocks at what they cost: to compare ways by */
+    struct vg_analysis exact; /* with the blocks of the kernels that were chosen; not for output -1 */
+    size_t largest_kept; /* bytes of the largest buffer that is stored across levels though it could be made again */
+    int largest_kept_buffer; /* -1 = none */
+};
+
+struct vg_program_request {
+    int output;            /* of the net, the picture; -1 = no analysis */
+    int bands;             /* 0 or 1 = whole */
+    const bool *recompute; /* see schedule.h; NULL = none */
+};
+
+/* Takes the net over on success.  VGK_ERR_UNSUPPORTED: an op that the backend declines, or a net that cannot run in
+ * bands. */
+enum vgk_status vg_program_make(struct vg_net *, const struct vgk_backend *, struct vgk_device *,
+                                const struct vg_program_request *, struct vg_program **, struct vgk_error *);
+void vg_program_free(struct vg_program **); /* and its net */
+
+static inline size_t vg_program_bytes(const struct vg_program *p)
+{
+    return p->weights + p->persistent + p->activations;
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A run: a plan with its arena.  One thread at a time.
+ *
+ *     vg_run_open(plan, &run, &err);
+ *     vg_run_tile(run, &in, &colour, &out, &err);      for every tile; allocates nothing
+ *     vg_run_close(&run); */
+#ifndef VG_RUN_H
+#define VG_RUN_H
+
+#include "plan.h"
+
+struct vg_run;
+
+/* Allocates the arena and packs the weights.  The plan must outlive the run.  VGK_ERR_NOMEM: the device has no more. */
+enum vgk_status vg_run_open(const struct vg_plan *, struct vg_run **, struct vgk_error *);
+void vg_run_close(struct vg_run **);
+
+/* New values for parameter i (its count of them) from the next tile on. */
+enum vgk_status vg_run_set_parameter(struct vg_run *, int i, const float *values, struct vgk_error *);
+
+/* Forgets what earlier frames left behind (statistics of the previous frame): at a flush, a cut, another stream. */
+void vg_run_reset(struct vg_run *);
+
+struct vg_run_info {
+    double drift;  /* of the last frame's statistics from those it was normalised with: the mean over channels of
+                      |log(deviation ratio)| + |difference of means| in deviations, of the norm where it is largest;
+                      0 with norms by the frame's own */
+    uint64_t cuts; /* frames done again exactly because of it (drift above VG_RUN_CUT) */
+};
+#define VG_RUN_CUT 0.8
+void vg_run_info(const struct vg_run *, struct vg_run_info *);
+
+/* One tile: `in` of the plan's tile size, `out` of that times the model's scale, both in the colour given.
+ * VGK_ERR_DEVICE: the backend failed. */
+enum vgk_status vg_run_tile(struct vg_run *, const struct vgk_frame *in, const struct vgk_colour *,
+                            const struct vgk_frame *out, struct vgk_error *);
+
+/* From now on a run ends before its next step, with VGK_ERR_DEVICE, when *stop is not 0: for whoever cannot wait for a
+ * large frame.  Read atomically; another thread may set it at any time.  It must live as long as the run. */
+void vg_run_watch(struct vg_run *, const int *stop);
+
+/* The same without frames, for tests and benches: f32 tensors, NCHW row-major or channels-last by their strides.
+ * in[i], out[i] in the order of the model file's inputs and outputs (inputs with parameters included; data NULL = leave
+ * as it is). */
+enum vgk_status vg_run_tensors(struct vg_run *, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,
+                               int n_out, struct vgk_error *);
+
+#endif

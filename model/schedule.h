@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A schedule: in which order, and in which pieces, the ops of a net run over a frame.
+ *
+ * Whole: one op after the other, each over the whole frame.  Fastest where memory allows it.
+ *
+ * Bands: the ops advance together down the frame, a band of rows at a time; of what lies between them only a window of
+ * rows exists, and the last rows of a window that the next band still needs are carried over.  Nothing is computed
+ * twice, every row is computed from the very inputs, and in the very blocks, that the whole schedule has, so the result
+ * is the same to the last bit; memory grows with the frame's width, not with its height.  (Line buffering, as in fused
+ * layer hardware: Alwani et al., Fused-Layer CNN Accelerators, MICRO 2016.)
+ *
+ * An op that needs all of its input before it can begin (the merge of a norm's statistics, a reduction) divides the net
+ * into levels; each level runs over the whole frame before the next one.  What is needed across levels is stored whole,
+ * or computed again in the level that needs it (`recompute`). */
+#ifndef VG_SCHEDULE_H
+#define VG_SCHEDULE_H
+
+#include "net.h"
+
+struct vg_schedule_request {
+    int bands;             /* 1 = whole */
+    const int *unit;       /* for each op: its output rows come in multiples of this (a kernel's blocks) */
+    const bool *recompute; /* for each buffer: not stored across levels where that can be avoided; NULL = none */
+};
+
+enum vg_call_type { VG_CALL_OP, VG_CALL_READ, VG_CALL_WRITE, VG_CALL_SAVE, VG_CALL_RESTORE };
+
+/* One thing to do.  Rows are of the op's output value (OP), of the frame's input or output value (READ, WRITE), or of
+ * the buffer (SAVE: the window's last rows to the carry store; RESTORE: back to the window's begin). */
+struct vg_call {
+    enum vg_call_type type;
+    int what;             /* op or buffer; unused for READ, WRITE */
+    int64_t begin, end;   /* rows */
+    bool all;             /* OP: over all of its operands, not in bands */
+    int position;         /* on the time scale of lifetimes; the bands of a level share positions */
+    int64_t base[VG_MAX_OPERANDS + 1]; /* OP: the first row in the window of each input, then of the output; READ, WRITE,
+                                          SAVE, RESTORE: [0] */
+};
+
+/* How a buffer lies in memory. */
+struct vg_storage {
+    bool banded;          /* a window of rows; else the whole buffer */
+    int64_t window, carry; /* rows, the most there are; banded only */
+    int first, last;      /* positions of the calls that use it (of the window, or the whole buffer); -1 = never */
+    int carry_first, carry_last;
+    size_t row_bytes;
+};
+
+struct vg_schedule {
+    int n_calls, capacity, n_positions, n_prologue;
+    struct vg_call *calls;      /* the first n_prologue depend on parameters only: they run when one changes */
+    struct vg_storage *storage; /* for each buffer */
+    int bands, levels;
+    int *runs;                  /* for each op: in how many levels it runs */
+};
+
+/* VGK_ERR_UNSUPPORTED: this net cannot run in bands.  VGK_ERR_NOMEM. */
+enum vgk_status vg_schedule_make(const struct vg_net *, const struct vg_schedule_request *, struct vg_schedule **,
+                                 struct vgk_error *);
+void vg_schedule_free(struct vg_schedule **);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Norms by the previous frame's statistics, on a net with two instance norms. */
+#include <unistd.h>
+
+#include "kit.h"
+#include "model/plan_internal.h"
+#include "model/run.h"
+#include "onnx_write.h"
+
+enum { W = 40, H = 240 };
+
+/* Conv 3x3 (3 -> 8), InstanceNormalization, Relu, Conv 3x3 (8 -> 3), InstanceNormalization, Sigmoid */
+static void write_model(const char *path)
+{
+    static float w1[8 * 3 * 9], w2[3 * 8 * 9], scale[8], bias[8];
+    struct ow *m = ow_new(17);
+    kit_seed(5);
+    for (size_t i = 0; i < sizeof w1 / sizeof *w1; i++)
+        w1[i] = (float)kit_real(-0.4, 0.4);
+    for (size_t i = 0; i < sizeof w2 / sizeof *w2; i++)
+        w2[i] = (float)kit_real(-0.3, 0.3);
+    for (int i = 0; i < 8; i++)
+        scale[i] = 0.8f, bias[i] = 0.1f;
+    ow_input(m, "x", 1, "1,3,h,w");
+    ow_output(m, "y", 1, "1,3,h,w");
+    ow_floats_tensor(m, "w1", 4, (int64_t[]){8, 3, 3, 3}, w1);
+    ow_floats_tensor(m, "w2", 4, (int64_t[]){3, 8, 3, 3}, w2);
+    ow_floats_tensor(m, "s8", 1, (int64_t[]){8}, scale);
+    ow_floats_tensor(m, "b8", 1, (int64_t[]){8}, bias);
+    ow_floats_tensor(m, "s3", 1, (int64_t[]){3}, scale);
+    ow_floats_tensor(m, "b3", 1, (int64_t[]){3}, bias);
+    for (int i = 0; i < 2; i++) {
+        struct pb *conv = ow_node("Conv", i ? "conv2" : "conv1", i ? "r1,w2" : "x,w1", i ? "c2" : "c1");
+        ow_ints(conv, "pads", 4, (int64_t[]){1, 1, 1, 1});
+        ow_add(m, conv);
+        ow_add(m, ow_node("InstanceNormalization", i ? "norm2" : "norm1", i ? "c2,s3,b3" : "c1,s8,b8", i ? "n2" : "n1"));
+        ow_add(m, ow_node(i ? "Sigmoid" : "Relu", "", i ? "n2" : "n1", i ? "y" : "r1"));
+    }
+    size_t size;
+    uint8_t *data = ow_finish(m, &size);
+    FILE *f = fopen(path, "wb");
+    expect(f && fwrite(data, 1, size, f) == size);
+    if (f)
+        fclose(f);
+    free(data);
+}
+
+static struct vg_model *model;
+static struct vgk_device *device;
+
+struct player {
+    struct vg_plan *plan;
+    struct vg_run *run;
+    uint8_t out[3 * W * H];
+};
+
+static void start(struct player *p, enum vg_norm_mode mode, size_t max_bytes)
+{
+    struct vgk_error err = {{0}};
+    struct vg_plan_request r = {.width = W, .height = H, .overlap_x = -1, .overlap_y = -1, .norm_mode = mode,
+                                .max_bytes = max_bytes};
+    *p = (struct player){NULL};
+    expectf(vg_plan_make(model, &vgk_cpu, device, &r, &p->plan, &err) == VGK_OK, "%s", err.text);
+    if (!p->plan)
+        exit(1);
+    expectf(vg_run_open(p->plan, &p->run, &err) == VGK_OK, "%s", err.text);
+}
+
+static void stop(struct player *p)
+{
+    vg_run_close(&p->run);
+    vg_plan_free(&p->plan);
+}
+
+static void play(struct player *p, uint8_t *picture)
+{
+    struct vgk_error err = {{0}};
+    struct vgk_frame in = {VGK_FRAME_PACKED, W, H, {picture}, {3 * W}, 3, {0, 1, 2}, -1}, out = in;
+    out.plane[0] = p->out;
+    expectf(vg_run_tile(p->run, &in, &(struct vgk_colour){.full_range = true}, &out, &err) == VGK_OK, "%s", err.text);
+}
+
+/* Noise about a grey that drifts slowly: contrast of +-amplitude. */
+static void picture(uint8_t *to, int seed, int grey, int amplitude)
+{
+    kit_seed((uint64_t)seed);
+    for (int i = 0; i < 3 * W * H; i++)
+        to[i] = (uint8_t)(grey + kit_int(-amplitude, amplitude));
+}
+
+static int worst(const uint8_t *a, const uint8_t *b)
+{
+    int d = 0;
+    for (int i = 0; i < 3 * W * H; i++)
+        d = abs(a[i] - b[i]) > d ? abs(a[i] - b[i]) : d;
+    return d;
+}
+
+/* The first frame is exact; so is a standing picture; a slow change is near; a cut is exact again. */
+static void follows(void)
+{
+    struct player exact, previous;
+    struct vg_run_info info;
+    uint8_t in[3 * W * H];
+    start(&exact, VG_NORM_EXACT, 0);
+    start(&previous, VG_NORM_PREVIOUS, 0);
+    expect(vg_plan_info(previous.plan)->norm_mode == VG_NORM_PREVIOUS && previous.plan->first);
+    for (int i = 0; i < 12; i++) {
+        picture(in, i < 4 ? 1 : i, i < 8 ? 100 + 2 * i : 200, i < 8 ? 60 : 15);
+        play(&exact, in);
+        play(&previous, in);
+        vg_run_info(previous.run, &info);
+        int d = worst(exact.out, previous.out);
+        bool must_equal = i == 0 || i == 8;
+        expectf(must_equal ? d == 0 : d <= 48, "frame %d differs by %d", i, d);
+        expectf(info.cuts == (i >= 8), "frame %d: %d cuts, drift %g", i, (int)info.cuts, info.drift);
+    }
+    /* The statistics come from the frame before: a frame in the flow differs from its exact form. */
+    picture(in, 50, 190, 17);
+    play(&exact, in);
+    play(&previous, in);
+    expect(worst(exact.out, previous.out) > 0);
+    vg_run_reset(previous.run);
+    play(&previous, in);
+    expect(worst(exact.out, previous.out) == 0);
+    stop(&exact);
+    stop(&previous);
+}
+
+/* In bands, too, and with the memory that the plan says, to the byte. */
+static void in_bands(void)
+{
+    struct player whole, bands;
+    uint8_t in[3 * W * H];
+    size_t before = vgk_cpu.bytes_now(device);
+    start(&whole, VG_NORM_PREVIOUS, 0);
+    size_t bytes = vg_plan_info(whole.plan)->arena_bytes;
+    expect(vgk_cpu.bytes_now(device) - before == bytes);
+    start(&bands, VG_NORM_PREVIOUS, bytes * 3 / 4);
+    expect(bands.plan->first && bands.plan->program->bands > 1);
+    expect(vg_plan_info(bands.plan)->arena_bytes <= bytes * 3 / 4);
+    for (int i = 0; i < 6; i++) {
+        picture(in, i, 120, 50 - i);
+        play(&whole, in);
+        play(&bands, in);
+        expectf(worst(whole.out, bands.out) == 0, "frame %d", i);
+    }
+    stop(&whole);
+    stop(&bands);
+    expect(vgk_cpu.bytes_now(device) == before);
+}
+
+int main(void)
+{
+    struct vgk_error err = {{0}};
+    char path[] = "/tmp/vidgen-norms-XXXXXX";
+    int fd = mkstemp(path);
+    if (fd < 0)
+        kit_skip("no temporary file");
+    close(fd);
+    write_model(path);
+    expectf(vg_model_load(path, &model, &err) == VGK_OK, "%s", err.text);
+    unlink(path);
+    vgk_cpu.open(&(struct vgk_device_options){.threads = 2}, &device, &err);
+    if (model && device) {
+        run(follows);
+        run(in_bands);
+    }
+    vg_model_unref(&model);
+    vgk_cpu.close(&device);
+    return kit_done();
+}

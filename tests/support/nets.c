@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "nets.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kit.h"
+#undef run /* the kit's */
+#include "onnx_write.h"
+
+static int add(struct nets *n, int channels, int num, int den)
+{
+    int a = num, b = den;
+    while (b) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    n->v[n->n] = (struct nets_value){channels, num / a, den / a};
+    return n->n++;
+}
+
+static struct pb *node(int out, const char *type, const char *in)
+{
+    char name[32], result[16];
+    snprintf(name, sizeof name, "%s_%d", type, out);
+    snprintf(result, sizeof result, "v%d", out);
+    return ow_node(type, name, in, result);
+}
+
+static const char *name_of(char text[16], char letter, int i)
+{
+    snprintf(text, 16, "%c%d", letter, i);
+    return text;
+}
+
+/* A constant of random numbers in offset +- scale. */
+static int constant(struct nets *n, int rank, const int64_t *dim, double scale, double offset)
+{
+    size_t count = ow_count(rank, dim);
+    float *data = malloc((count + 1) * sizeof *data);
+    char name[16];
+    for (size_t i = 0; i < count; i++)
+        data[i] = (float)(offset + kit_real(-scale, scale));
+    ow_floats_tensor(n->file, name_of(name, 'c', n->n_constants), rank, dim, data);
+    free(data);
+    return n->n_constants++;
+}
+
+void nets_begin(struct nets *n, int channels)
+{
+    char dims[32];
+    memset(n, 0, sizeof *n);
+    n->file = ow_new(21);
+    snprintf(dims, sizeof dims, "1,%d,h,w", channels);
+    ow_input(n->file, "v0", 1, dims);
+    add(n, channels, 1, 1);
+}
+
+void nets_also(struct nets *n, int x)
+{
+    char name[16], dims[32];
+    snprintf(dims, sizeof dims, "1,%d,h_%d,w_%d", n->v[x].channels, x, x);
+    ow_output(n->file, name_of(name, 'v', x), 1, dims);
+}
+
+struct vg_model *nets_end(struct nets *n, int output, struct vgk_error *err)
+{
+    char text[64];
+    size_t size;
+    struct vg_model *model = NULL;
+    snprintf(text, sizeof text, "1,%d,h_out,w_out", n->v[output].channels);
+    char name[16];
+    ow_output(n->file, name_of(name, 'v', output), 1, text);
+    uint8_t *file = ow_finish(n->file, &size);
+    int fd = memfd_create("model", 0);
+    if (fd >= 0 && write(fd, file, size) == (ssize_t)size) {
+        snprintf(text, sizeof text, "/proc/self/fd/%d", fd);
+        vg_model_load(text, &model, err);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(file);
+    return model;
+}
+
+int nets_pad(struct nets *n, int x, int before, int behind, enum nets_pad kind)
+{
+    static const char *const modes[] = {[NETS_PAD_ZERO] = "constant", [NETS_PAD_REFLECT] = "reflect",
+                                        [NETS_PAD_EDGE] = "edge"};
+    int64_t pads[8] = {0, 0, before, before, 0, 0, behind, behind};
+    int c = n->n_constants++, y = add(n, n->v[x].channels, 1, 1);
+    char in[64], name[16];
+    n->v[y].num = 0; /* its size is no part of the frame's */
+    ow_ints_tensor(n->file, name_of(name, 'c', c), 1, (int64_t[]){8}, pads);
+    snprintf(in, sizeof in, "v%d,c%d", x, c);
+    struct pb *p = node(y, "Pad", in);
+    ow_string(p, "mode", modes[kind]);
+    ow_add(n->file, p);
+    return y;
+}
+
+int nets_conv(struct nets *n, int x, struct nets_conv p)
+{
+    int cin = n->v[x].channels, groups = p.groups ? p.groups : 1, stride = p.stride ? p.stride : 1;
+    int dilation = p.dilation ? p.dilation : 1, reach = (p.kernel - 1) * dilation;
+    int64_t pads[4] = {reach / 2, reach / 2, reach - reach / 2, reach - reach / 2};
+    char in[64], xs[16];
+    name_of(xs, 'v', x);
+    if (p.pad > NETS_ZERO)
+        name_of(xs, 'v', nets_pad(n, x, reach / 2, reach - reach / 2, p.pad));
+    int w = constant(n, 4, (int64_t[]){p.out, cin / groups, p.kernel, p.kernel},
+                     1.7 / sqrt((double)cin / groups * p.kernel * p.kernel), 0);
+    int b = p.no_bias ? -1 : constant(n, 1, (int64_t[]){p.out}, 0.2, 0);
+    int y = add(n, p.out, n->v[x].num, n->v[x].den * stride);
+    int length = snprintf(in, sizeof in, "%s,c%d", xs, w);
+    if (b >= 0)
+        snprintf(in + length, sizeof in - (size_t)length, ",c%d", b);
+    struct pb *conv = node(y, "Conv", in);
+    if (p.pad == NETS_ZERO)
+        ow_ints(conv, "pads", 4, pads);
+    ow_ints(conv, "strides", 2, (int64_t[]){stride, stride});
+    ow_ints(conv, "dilations", 2, (int64_t[]){dilation, dilation});
+    ow_int(conv, "group", groups);
+    ow_add(n->file, conv);
+    return y;
+}
+
+int nets_deconv(struct nets *n, int x, int out)
+{
+    char in[64];
+    int w = constant(n, 4, (int64_t[]){n->v[x].channels, out, 4, 4}, 1.7 / sqrt(4.0 * n->v[x].channels), 0);
+    int y = add(n, out, n->v[x].num * 2, n->v[x].den);
+    snprintf(in, sizeof in, "v%d,c%d", x, w);
+    struct pb *p = node(y, "ConvTranspose", in);
+    ow_ints(p, "pads", 4, (int64_t[]){1, 1, 1, 1});
+    ow_ints(p, "strides", 2, (int64_t[]){2, 2});
+    ow_add(n->file, p);
+    return y;
+}
+
+int nets_unary(struct nets *n, int x, const char *type)
+{
+    char in[16];
+    int y = add(n, n->v[x].channels, n->v[x].num, n->v[x].den);
+    ow_add(n->file, node(y, type, name_of(in, 'v', x)));
+    return y;
+}
+
+int nets_binary(struct nets *n, const char *type, int x, int y)
+{
+    char in[64];
+    int of = n->v[x].num == 0 || (n->v[x].channels == 1 && n->v[y].num) ? y : x;
+    int z = add(n, n->v[of].channels, n->v[of].num, n->v[of].den);
+    snprintf(in, sizeof in, "v%d,v%d", x, y);
+    ow_add(n->file, node(z, type, in));
+    return z;
+}
+
+int nets_scale(struct nets *n, const char *type, int x, bool each_channel)
+{
+    char in[64];
+    int c = constant(n, 4, (int64_t[]){1, each_channel ? n->v[x].channels : 1, 1, 1}, 0.3, 1);
+    int y = add(n, n->v[x].channels, n->v[x].num, n->v[x].den);
+    snprintf(in, sizeof in, "v%d,c%d", x, c);
+    ow_add(n->file, node(y, type, in));
+    return y;
+}
+
+int nets_prelu(struct nets *n, int x)
+{
+    char in[64];
+    int c = constant(n, 3, (int64_t[]){n->v[x].channels, 1, 1}, 0.2, 0.2);
+    int y = add(n, n->v[x].channels, n->v[x].num, n->v[x].den);
+    snprintf(in, sizeof in, "v%d,c%d", x, c);
+    ow_add(n->file, node(y, "PRelu", in));
+    return y;
+}
+
+int nets_concat(struct nets *n, int x, int y)
+{
+    char in[64];
+    int z = add(n, n->v[x].channels + n->v[y].channels, n->v[x].num, n->v[x].den);
+    snprintf(in, sizeof in, "v%d,v%d", x, y);
+    struct pb *p = node(z, "Concat", in);
+    ow_int(p, "axis", 1);
+    ow_add(n->file, p);
+    return z;
+}
+
+int nets_channels(struct nets *n, int x, int begin, int count)
+{
+    char in[64], name[16];
+    int c = n->n_constants, y = add(n, count, n->v[x].num, n->v[x].den);
+    int64_t values[3] = {begin, begin + count, 1};
+    n->n_constants += 3;
+    for (int i = 0; i < 3; i++)
+        ow_ints_tensor(n->file, name_of(name, 'c', c + i), 1, (int64_t[]){1}, &values[i]);
+    snprintf(in, sizeof in, "v%d,c%d,c%d,c%d", x, c, c + 1, c + 2);
+    ow_add(n->file, node(y, "Slice", in));
+    return y;
+}
+
+int nets_resize(struct nets *n, int x, int num, int den, const char *mode, const char *coordinates)
+{
+    char in[64], name[16];
+    float scales[4] = {1, 1, (float)num / (float)den, (float)num / (float)den};
+    int c = n->n_constants++, y = add(n, n->v[x].channels, n->v[x].num * num, n->v[x].den * den);
+    ow_floats_tensor(n->file, name_of(name, 'c', c), 1, (int64_t[]){4}, scales);
+    snprintf(in, sizeof in, "v%d,,c%d", x, c);
+    struct pb *p = node(y, "Resize", in);
+    ow_string(p, "mode", mode);
+    ow_string(p, "coordinate_transformation_mode", coordinates);
+    if (!strcmp(mode, "nearest"))
+        ow_string(p, "nearest_mode", "floor");
+    ow_add(n->file, p);
+    return y;
+}
+
+int nets_shuffle(struct nets *n, int x, const char *mode)
+{
+    char in[16];
+    int y = add(n, n->v[x].channels / 4, n->v[x].num * 2, n->v[x].den);
+    struct pb *p = node(y, "DepthToSpace", name_of(in, 'v', x));
+    ow_int(p, "blocksize", 2);
+    ow_string(p, "mode", mode);
+    ow_add(n->file, p);
+    return y;
+}
+
+int nets_unshuffle(struct nets *n, int x)
+{
+    char in[16];
+    int y = add(n, n->v[x].channels * 4, n->v[x].num, n->v[x].den * 2);
+    struct pb *p = node(y, "SpaceToDepth", name_of(in, 'v', x));
+    ow_int(p, "blocksize", 2);
+    ow_add(n->file, p);
+    return y;
+}
+
+int nets_pool(struct nets *n, int x, const char *type)
+{
+    char in[16];
+    int y = add(n, n->v[x].channels, n->v[x].num, n->v[x].den * 2);
+    struct pb *p = node(y, type, name_of(in, 'v', x));
+    ow_ints(p, "kernel_shape", 2, (int64_t[]){2, 2});
+    ow_ints(p, "strides", 2, (int64_t[]){2, 2});
+    ow_add(n->file, p);
+    return y;
+}
+
+int nets_quantized(struct nets *n, int x)
+{
+    char in[64], names[2][16];
+    const float scale = 1 / 64.0f;
+    const uint8_t zero = 128;
+    int c = n->n_constants, y = add(n, n->v[x].channels, n->v[x].num, n->v[x].den);
+    n->n_constants += 2;
+    ow_floats_tensor(n->file, name_of(names[0], 'c', c), 0, NULL, &scale);
+    ow_initializer(n->file, ow_raw(name_of(names[1], 'c', c + 1), 2, 0, NULL, &zero, 1));
+    snprintf(in, sizeof in, "v%d,c%d,c%d", x, c, c + 1);
+    ow_add(n->file, node(y, "QuantizeLinear", in));
+    int z = add(n, n->v[x].channels, n->v[x].num, n->v[x].den);
+    n->v[y].num = 0; /* no picture to go on with */
+    snprintf(in, sizeof in, "v%d,c%d,c%d", y, c, c + 1);
+    ow_add(n->file, node(z, "DequantizeLinear", in));
+    return z;
+}
+
+int nets_mean(struct nets *n, int x)
+{
+    char in[16];
+    int y = add(n, n->v[x].channels, 1, 1);
+    n->v[y].num = 0;
+    ow_add(n->file, node(y, "GlobalAveragePool", name_of(in, 'v', x)));
+    return y;
+}
+
+int nets_norm(struct nets *n, int x, int groups)
+{
+    char in[64];
+    int64_t c = n->v[x].channels;
+    int scale = constant(n, 1, &c, 0.3, 1), bias = constant(n, 1, &c, 0.3, 0);
+    int y = add(n, (int)c, n->v[x].num, n->v[x].den);
+    snprintf(in, sizeof in, "v%d,c%d,c%d", x, scale, bias);
+    struct pb *p = node(y, groups ? "GroupNormalization" : "InstanceNormalization", in);
+    if (groups)
+        ow_int(p, "num_groups", groups);
+    ow_add(n->file, p);
+    return y;
+}
+
+int nets_parameter(struct nets *n, const char *name, int channels)
+{
+    char dims[32];
+    int y = add(n, channels, 1, 1);
+    n->v[y].num = 0;
+    n->n_parameters++;
+    n->parameter = y;
+    snprintf(dims, sizeof dims, "1,%d,1,1", channels);
+    ow_input(n->file, name, 1, dims);
+    ow_add(n->file, node(y, "Identity", name));
+    return y;
+}
+
+/* --- programs --- */
+
+static enum vgk_status whole_axis(const struct vg_summary *s, int frame, int align, struct vg_axis *a,
+                                  struct vgk_error *err)
+{
+    struct vg_axis_request r = {.frame = frame, .overlap = -1, .size_multiple = align, .origin_multiple = align,
+                                .chroma = 1, .num = s->scale_num, .den = s->scale_den};
+    return vg_axis_make(&r, a, err);
+}
+
+enum vgk_status nets_open(struct nets_run *r, struct vg_model *m, struct vgk_device *cpu, int width, int height,
+                          const struct nets_how *how, struct vgk_error *err)
+{
+    struct vg_net *net = NULL;
+    struct vg_program_request request = {m->frame_output, how->bands, how->recompute};
+    *r = (struct nets_run){.plan = {.model = m, .backend = &vgk_cpu, .device = cpu, .direct = how->exact}};
+    enum vgk_status s = whole_axis(&m->summary, width, m->summary.align_x, &r->plan.grid.x, err);
+    if (!s)
+        s = whole_axis(&m->summary, height, m->summary.align_y, &r->plan.grid.y, err);
+    if (!s)
+        s = vg_model_bind(m, r->plan.grid.x.tile, r->plan.grid.y.tile, !how->unfused, VG_NORM_OWN, &net, err);
+    for (int i = 0; !s && i < net->n_ops; i++)
+        if (net->ops[i].op.kind == VGK_OP_CONV)
+            net->ops[i].op.p.conv.exact_products = how->exact;
+    if (!s && (s = vg_program_make(net, &vgk_cpu, cpu, &request, &r->plan.program, err)))
+        vg_net_free(&net);
+    if (s)
+        return s;
+    r->plan.info.grid = &r->plan.grid;
+    r->plan.info.arena_bytes = vg_program_bytes(r->plan.program);
+    if ((s = vg_run_open(&r->plan, &r->run, err)))
+        nets_close(r);
+    return s;
+}
+
+void nets_close(struct nets_run *r)
+{
+    if (r->run)
+        vg_run_close(&r->run);
+    vg_program_free(&r->plan.program);
+}
+
+struct vg_net *nets_net(const struct nets_run *r) { return r->plan.program->net; }
+
+static struct vgk_tensor dense(const struct vgk_tensor *like)
+{
+    struct vgk_tensor t = vgk_tensor_make(VGK_F32, like->rank, like->dim, VGK_ROW_MAJOR);
+    t.data = malloc((size_t)vgk_tensor_count(&t) * sizeof(float) + 1);
+    return t;
+}
+
+struct vgk_tensor nets_input(const struct nets_run *r)
+{
+    const struct vg_net *net = r->plan.program->net;
+    struct vgk_tensor t = dense(&net->values[net->inputs[net->frame_input]].t);
+    for (int64_t i = 0; i < vgk_tensor_count(&t); i++)
+        ((float *)t.data)[i] = (float)kit_real(0, 1);
+    return t;
+}
+
+struct vgk_tensor nets_output(const struct nets_run *r)
+{
+    const struct vg_net *net = r->plan.program->net;
+    return dense(&net->values[net->outputs[r->plan.model->frame_output]].t);
+}
+
+enum vgk_status nets_tensors(struct nets_run *r, const struct vgk_tensor *in, struct vgk_tensor *out,
+                             struct vgk_error *err)
+{
+    const struct vg_net *net = r->plan.program->net;
+    struct vgk_tensor ins[16] = {{VGK_NONE}}, outs[16] = {{VGK_NONE}};
+    ins[net->frame_input] = *in;
+    outs[r->plan.model->frame_output] = *out;
+    return vg_run_tensors(r->run, ins, net->n_inputs, outs, net->n_outputs, err);
+}
+
+/* --- pictures --- */
+
+struct nets_picture nets_picture(enum vgk_frame_layout layout, int width, int height, bool random)
+{
+    struct nets_picture p = {.f = {.layout = layout, .width = width, .height = height, .step = 3, .offset = {0, 1, 2},
+                                   .alpha = -1}};
+    int half_w = (width + 1) / 2, half_h = (height + 1) / 2;
+    size_t luma = (size_t)width * height, chroma = (size_t)half_w * half_h;
+    bool packed = layout == VGK_FRAME_PACKED;
+    p.bytes = packed ? 3 * luma : luma + 2 * chroma;
+    p.data = malloc(p.bytes);
+    for (size_t i = 0; i < p.bytes; i++)
+        p.data[i] = random ? (uint8_t)(kit_random() >> 56) : 0;
+    p.f.plane[0] = p.data;
+    p.f.stride[0] = packed ? 3 * width : width;
+    if (!packed) {
+        p.f.plane[1] = p.data + luma;
+        p.f.plane[2] = p.data + luma + chroma;
+        p.f.stride[1] = p.f.stride[2] = half_w;
+    }
+    return p;
+}
+
+struct vgk_colour nets_colour(enum vgk_frame_layout layout)
+{
+    return layout == VGK_FRAME_PACKED ? (struct vgk_colour){.full_range = true}
+                                      : (struct vgk_colour){.yuv = true, .kr = 0.299, .kb = 0.114};
+}
+
+struct vg_layout nets_layout(enum vgk_frame_layout layout)
+{
+    return layout == VGK_FRAME_PACKED ? (struct vg_layout){1, {{3, 0, 0}}}
+                                      : (struct vg_layout){3, {{1, 0, 0}, {1, 1, 1}, {1, 1, 1}}};
+}
+
+static struct vg_picture planes(const struct nets_picture *p)
+{
+    struct vg_picture v = {{NULL}, {0}};
+    for (int i = 0; i < 3; i++) {
+        v.data[i] = p->f.plane[i];
+        v.stride[i] = p->f.stride[i];
+    }
+    return v;
+}
+
+static int least(int a, int b) { return a < b ? a : b; }
+
+enum vgk_status nets_frame(struct vg_run *r, const struct vg_grid *g, const struct nets_picture *in,
+                           struct nets_picture *out, struct vgk_error *err)
+{
+    const struct vg_axis *x = &g->x, *y = &g->y;
+    struct vg_layout layout = nets_layout(in->f.layout);
+    struct vgk_colour colour = nets_colour(in->f.layout);
+    struct nets_picture src = nets_picture(in->f.layout, x->tile, y->tile, false);
+    struct nets_picture dst = nets_picture(in->f.layout, vg_axis_scale(x, x->tile), vg_axis_scale(y, y->tile), false);
+    struct vg_picture frame = planes(in), result = planes(out), a = planes(&src), b = planes(&dst);
+    struct vg_stitch *stitch = NULL;
+    enum vgk_status s = vg_stitch_create(g, &layout, VG_BLEND_CROP, &stitch, err);
+    if (!s)
+        vg_stitch_begin(stitch);
+    for (int row = 0; row < y->n; row++)
+        for (int column = 0; column < x->n && !s; column++) {
+            int left = x->origin[column], top = y->origin[row];
+            struct vgk_frame fi = src.f, fo = dst.f;
+            fi.width = least(x->tile, x->frame - left);
+            fi.height = least(y->tile, y->frame - top);
+            vg_copy_rect(&layout, &a, 0, 0, &frame, left, top, fi.width, fi.height);
+            fo.width = least(dst.f.width, vg_axis_scale(x, x->frame) - vg_axis_scale(x, left));
+            fo.height = least(dst.f.height, vg_axis_scale(y, y->frame) - vg_axis_scale(y, top));
+            s = vg_run_tile(r, &fi, &colour, &fo, err);
+            vg_extend_edges(&layout, &b, fo.width, fo.height, dst.f.width, dst.f.height);
+            vg_stitch_tile(stitch, column, row, &result, &b);
+        }
+    if (!s)
+        vg_stitch_end(stitch, &result);
+    vg_stitch_destroy(&stitch);
+    free(src.data);
+    free(dst.data);
+    return s;
+}
