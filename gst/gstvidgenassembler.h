@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One frame at a time out of its tiles: where each lands, how neighbours meet, and what stands in for a tile that does
+ * not come.  Part of an element, which it posts its messages on; all functions are its streaming thread's. */
+#ifndef GST_VIDGEN_ASSEMBLER_H
+#define GST_VIDGEN_ASSEMBLER_H
+
+#include "../model/stitch.h"
+#include "gstvidgentilemeta.h"
+
+G_BEGIN_DECLS
+
+/**
+ * GstVidgenMissingTile:
+ * @GST_VIDGEN_MISSING_TILE_ERROR: stop with an error
+ * @GST_VIDGEN_MISSING_TILE_SOURCE: show the source's pixels there
+ * @GST_VIDGEN_MISSING_TILE_PREVIOUS: show the previous frame's pixels there
+ *
+ * Since: 0.1
+ */
+typedef enum
+{
+  GST_VIDGEN_MISSING_TILE_ERROR,
+  GST_VIDGEN_MISSING_TILE_SOURCE,
+  GST_VIDGEN_MISSING_TILE_PREVIOUS,
+} GstVidgenMissingTile;
+
+typedef struct
+{
+  GstElement *element; /* not a reference */
+  enum vg_blend blend;
+  GstVidgenMissingTile missing_tile;
+
+  GstVideoInfo tile_info, out_info; /* as the caps of tiles and frames say */
+  GstVidgenGrid *grid;              /* of which the next two are made */
+  struct vg_stitch *stitch;
+  guint8 *have; /* tiles of the frame that have come */
+
+  /* The frame in work, or NULL. */
+  GstVidgenFrameRecord *record;
+  GstBuffer *buffer;
+  GstVideoFrame frame; /* of buffer, mapped */
+  gint n_have;
+
+  GstBuffer *previous; /* kept for missing-tile=previous only */
+  gboolean warned;
+} GstVidgenAssembler;
+
+/* The tables for frames of this grid.  FALSE: an error was posted. */
+gboolean gst_vidgen_assembler_set_grid (GstVidgenAssembler *self, GstVidgenGrid *grid);
+
+/* Forgets the grid, with all that was made of it. */
+void gst_vidgen_assembler_clear_grid (GstVidgenAssembler *self);
+
+/* Begins the record's frame in buffer, which it takes.  FALSE: an error was posted. */
+gboolean gst_vidgen_assembler_begin (GstVidgenAssembler *self, GstVidgenFrameRecord *record, GstBuffer *buffer);
+
+/* A tile of the frame in work; one that came before is passed over.  FALSE: an error was posted. */
+gboolean gst_vidgen_assembler_put (GstVidgenAssembler *self, GstBuffer *tile, const GstVidgenTileMeta *meta);
+
+gboolean gst_vidgen_assembler_has_all (const GstVidgenAssembler *self);
+
+/* The frame in work, whole, with what its record says; missing tiles are stood in for by missing_tile.  NULL: an error
+ * was posted.  Either way no frame is in work any more. */
+GstBuffer *gst_vidgen_assembler_finish (GstVidgenAssembler *self);
+
+/* Forgets the frame in work, if any. */
+void gst_vidgen_assembler_drop (GstVidgenAssembler *self);
+
+G_END_DECLS
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Which frame sizes caps allow, before and behind a model that scales by num / den. */
+#ifndef GST_VIDGEN_SIZES_H
+#define GST_VIDGEN_SIZES_H
+
+#include <gst/video/video.h>
+
+G_BEGIN_DECLS
+
+/* A frame's size behind a model. */
+gint gst_vidgen_scale_size (gint64 size, gint num, gint den);
+
+/* What comes out of a model for caps that go in (direction SINK), or what may go in for what comes out (SRC), when any
+ * of n scales num[i] / den[i] is possible; n = 0: any size.  In the order of filter, if there is one.  Owned. */
+GstCaps *gst_vidgen_scaled_caps (
+    const GstCaps *caps, GstPadDirection direction, GstCaps *filter, const gint *num, const gint *den, gint n);
+
+/* The answer to a CAPS query on `pad` of an element that takes any frame size for any tile size: what the peer of
+ * `other` (the element's opposite pad) takes, in any size, within pad's template and the query's filter.  Owned. */
+GstCaps *gst_vidgen_any_size_caps (GstPad *pad, GstPad *other, GstCaps *filter);
+
+/* Those frame caps of `caps` whose size, times num / den, the caps `sizes` allow.  Takes caps, gives owned caps. */
+GstCaps *gst_vidgen_limit_sizes (GstCaps *caps, const GstCaps *sizes, gint num, gint den);
+
+G_END_DECLS
+
+#endif
