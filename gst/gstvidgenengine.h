@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A model planned for one frame size, and the device that it runs on.
+ *
+ * Each has a device of its own, so that the next one can be planned on vidgenchunk's thread while tiles of this one
+ * still run on another: no lock is held while a tile runs.  The device's memory is taken by open and not before. */
+#ifndef GST_VIDGEN_ENGINE_H
+#define GST_VIDGEN_ENGINE_H
+
+#include "gstvidgentilemeta.h"
+
+#include "../model/run.h"
+
+G_BEGIN_DECLS
+
+typedef struct
+{
+  struct vg_model *model; /* a reference */
+  struct vg_plan_request request;
+  struct vgk_device *device;
+  struct vg_plan *plan;
+  struct vg_run *run;  /* NULL until opened */
+  GstVidgenGrid *grid; /* what vidgenchunk cuts frames by */
+  gboolean whole;      /* a buffer is a frame: nobody asked for the grid */
+  guint serial;        /* of the parameters that the run has, 0 = its defaults */
+} GstVidgenEngine;
+
+/* Plans; NULL with the error of vg_plan_make or of the device. */
+GstVidgenEngine *gst_vidgen_engine_new (struct vg_model *model, const struct vgk_device_options *options,
+    const struct vg_plan_request *request, GError **error);
+/* What runs ends early, with an error, when *stop is set (atomically, by any thread). */
+gboolean gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error);
+void gst_vidgen_engine_free (GstVidgenEngine *engine); /* NULL is fine */
+
+/* The size of the buffers that it runs on. */
+gboolean gst_vidgen_engine_takes (const GstVidgenEngine *engine, const GstVideoInfo *info);
+
+/* All parameters' values, one behind the other. */
+gboolean gst_vidgen_engine_set_parameters (GstVidgenEngine *engine, const gfloat *values, GError **error);
+
+/* Runs the model on a buffer, which is a tile (its meta) or a frame (tile NULL).
+ * Of a tile that hangs over its frame, only what lies in the frame is run, as it is without tiles: chroma's last
+ * samples are then the mean of the frame's pixels alone.  What hangs over repeats the edge, in as well as out. */
+enum vgk_status gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoFrame *in,
+    const GstVideoFrame *out, const struct vgk_colour *colour, struct vgk_error *err);
+
+#define gst_vidgen_engine_backend (&vgk_cpu)
+
+G_END_DECLS
+
+#endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "gstvidgenplanner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gstvidgenframe.h"
+#include "gstvidgenparameters.h"
+#include "gstvidgenplan.h"
+
+GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
+#define GST_CAT_DEFAULT gst_vidgen_model_debug
+
+#define LOCK(self) g_mutex_lock (&(self)->lock)
+#define UNLOCK(self) g_mutex_unlock (&(self)->lock)
+
+void
+gst_vidgen_planner_init (GstVidgenPlanner *self, GstElement *element)
+{
+  memset (self, 0, sizeof *self);
+  self->element = element;
+  g_mutex_init (&self->lock);
+  g_queue_init (&self->planned);
+}
+
+void
+gst_vidgen_planner_clear (GstVidgenPlanner *self)
+{
+  gst_vidgen_planner_stop (self);
+  gst_vidgen_planner_unload (self);
+  g_free (self->model_file);
+  g_clear_pointer (&self->parameters, gst_structure_free);
+  g_free (self->plan);
+  g_free (self->device);
+  g_mutex_clear (&self->lock);
+}
+
+GstFlowReturn
+gst_vidgen_planner_fail (GstVidgenPlanner *self, GError *error)
+{
+  gboolean first;
+
+  LOCK (self);
+  first = !self->failed;
+  self->failed = TRUE;
+  UNLOCK (self);
+  if (first)
+    return gst_vidgen_post (self->element, GST_MESSAGE_ERROR, error);
+  g_error_free (error);
+  return GST_FLOW_ERROR;
+}
+
+/* ---- the model and its parameters ---- */
+
+/* Makes `values` those that `structure` gives for the model; with the lock.  FALSE: they are the defaults. */
+static gboolean
+set_values (GstVidgenPlanner *self, const GstStructure *structure, GError **error)
+{
+  const struct vg_summary *summary = vg_model_summary (self->model);
+
+  g_free (self->values);
+  self->values = g_new (gfloat, gst_vidgen_parameters_count (summary) + 1);
+  self->serial++;
+  return gst_vidgen_parameters_read (structure, summary, self->values, error);
+}
+
+/* Takes model: the next plan is made with it.  Parameters that it does not have are told of and forgotten. */
+static void
+use_model (GstVidgenPlanner *self, struct vg_model *model)
+{
+  GError *error = NULL;
+
+  LOCK (self);
+  vg_model_unref (&self->model);
+  self->model = model;
+  if (!set_values (self, self->parameters, &error))
+    g_clear_pointer (&self->parameters, gst_structure_free);
+  g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
+  UNLOCK (self);
+  if (error)
+    gst_vidgen_post (self->element, GST_MESSAGE_WARNING, error);
+}
+
+static struct vg_model *
+load_model (GstVidgenPlanner *self, const gchar *name, GError **error)
+{
+  struct vgk_error err = {{0}};
+  struct vg_model *model = NULL;
+  enum vgk_status status;
+  gchar *path = gst_vidgen_find_model (name ? name : GST_VIDGEN_DEFAULT_MODEL, error);
+
+  if (!path)
+    return NULL;
+  GST_INFO_OBJECT (self->element, "loading %s", path);
+  status = vg_model_load (path, &model, &err);
+  if (status == VGK_ERR_INVALID)
+    g_set_error_literal (error, GST_STREAM_ERROR, GST_STREAM_ERROR_FORMAT, err.text);
+  else if (status != VGK_OK)
+    gst_vidgen_set_error (error, status, &err);
+  g_free (path);
+  return model;
+}
+
+gboolean
+gst_vidgen_planner_load (GstVidgenPlanner *self)
+{
+  struct vg_model *model;
+  GError *error = NULL;
+  gchar *name;
+
+  LOCK (self);
+  name = g_strdup (self->model_file);
+  UNLOCK (self);
+  model = load_model (self, name, &error);
+  g_free (name);
+  if (model)
+    use_model (self, model);
+  else
+    gst_vidgen_post (self->element, GST_MESSAGE_ERROR, error);
+  return model != NULL;
+}
+
+void
+gst_vidgen_planner_unload (GstVidgenPlanner *self)
+{
+  LOCK (self);
+  vg_model_unref (&self->model);
+  g_clear_pointer (&self->values, g_free);
+  UNLOCK (self);
+}
+
+gboolean
+gst_vidgen_planner_set_model_file (GstVidgenPlanner *self, const gchar *name)
+{
+  struct vg_model *model = NULL;
+  GError *error = NULL;
+  gboolean loaded;
+
+  LOCK (self);
+  loaded = self->model != NULL;
+  UNLOCK (self);
+  if (loaded && !(model = load_model (self, name, &error))) {
+    g_prefix_error (&error, "The model stays as it is. ");
+    gst_vidgen_post (self->element, GST_MESSAGE_WARNING, error);
+    return FALSE;
+  }
+  LOCK (self);
+  g_free (self->model_file);
+  self->model_file = g_strdup (name);
+  UNLOCK (self);
+  if (model)
+    use_model (self, model);
+  return model != NULL;
+}
+
+void
+gst_vidgen_planner_set_parameters (GstVidgenPlanner *self, const GstStructure *structure)
+{
+  GError *error = NULL;
+
+  LOCK (self);
+  if (!self->model || set_values (self, structure, &error)) {
+    g_clear_pointer (&self->parameters, gst_structure_free);
+    self->parameters = structure ? gst_structure_copy (structure) : NULL;
+  } else {
+    set_values (self, self->parameters, NULL);
+  }
+  UNLOCK (self);
+  if (error) {
+    g_prefix_error (&error, "The parameters stay as they are. ");
+    gst_vidgen_post (self->element, GST_MESSAGE_WARNING, error);
+  }
+}
+
+gboolean
+gst_vidgen_planner_new_values (GstVidgenPlanner *self, GstVidgenEngine *engine, gfloat *values)
+{
+  gboolean changed;
+
+  LOCK (self);
+  changed = self->model == engine->model && self->serial != engine->serial;
+  if (changed) {
+    memcpy (values, self->values, gst_vidgen_parameters_count (vg_model_summary (engine->model)) * sizeof *values);
+    engine->serial = self->serial;
+  }
+  UNLOCK (self);
+  return changed;
+}
+
+gboolean
+gst_vidgen_planner_scale (GstVidgenPlanner *self, gint *num, gint *den)
+{
+  gboolean known;
+
+  LOCK (self);
+  known = self->model != NULL;
+  if (known) {
+    *num = vg_model_summary (self->model)->scale_num;
+    *den = vg_model_summary (self->model)->scale_den;
+  }
+  UNLOCK (self);
+  return known;
+}
+
+gboolean
+gst_vidgen_planner_is_newest (GstVidgenPlanner *self, const GstVidgenEngine *engine)
+{
+  gboolean newest;
+
+  LOCK (self);
+  newest = engine->model == self->model;
+  UNLOCK (self);
+  return newest;
+}
+
+/* ---- plans ---- */
+
+static void
+announce (GstVidgenPlanner *self, GstVidgenEngine *engine)
+{
+  const struct vg_plan_info *info = vg_plan_info (engine->plan);
+  char *json = vg_plan_json (engine->plan), *text = vg_plan_text (engine->plan);
+
+  LOCK (self);
+  g_free (self->plan);
+  self->plan = g_strdup (json);
+  g_free (self->device);
+  self->device = g_strdup (gst_vidgen_engine_backend->describe (engine->device));
+  UNLOCK (self);
+  GST_INFO_OBJECT (self->element, "plan:\n%s", text);
+  gst_element_post_message (self->element,
+      gst_message_new_element (GST_OBJECT (self->element),
+          gst_structure_new ("vidgen-plan", "bytes", G_TYPE_UINT64, (guint64) info->arena_bytes, "text", G_TYPE_STRING,
+              text, "plan", G_TYPE_STRING, json, NULL)));
+  if (info->warning)
+    GST_ELEMENT_WARNING (self->element, STREAM, ENCODE, ("%s", info->warning), (NULL));
+  free (json);
+  free (text);
+  g_object_notify (G_OBJECT (self->element), "active-device");
+}
+
+/* A model that was set while playing and does not do here is taken out again: what ran before goes on. */
+static gboolean
+fall_back (GstVidgenPlanner *self, struct vg_model *failed, GError **error)
+{
+  struct vg_model *before = NULL;
+
+  LOCK (self);
+  if (self->model != failed) { /* changed once more meanwhile: that one gets its chance */
+    UNLOCK (self);
+    g_clear_error (error);
+    return TRUE;
+  }
+  if (self->planned_model && self->planned_model != failed) {
+    before = vg_model_ref (self->planned_model);
+    g_free (self->model_file);
+    self->model_file = g_strdup (vg_model_summary (before)->path);
+  }
+  UNLOCK (self);
+  if (!before)
+    return FALSE;
+  g_prefix_error (error, "Model \"%s\" cannot be used here, \"%s\" stays. ", vg_model_summary (failed)->name,
+      vg_model_summary (before)->name);
+  gst_vidgen_post (self->element, GST_MESSAGE_WARNING, g_steal_pointer (error));
+  use_model (self, before);
+  return TRUE;
+}
+
+GstVidgenEngine *
+gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *settings)
+{
+  struct vg_plan_request request = *settings;
+  struct vgk_device_options options = {0};
+  GstVidgenEngine *engine = NULL;
+  gboolean again = TRUE;
+
+  while (!engine && again) {
+    struct vg_model *model;
+    GError *error = NULL;
+
+    LOCK (self);
+    model = self->model && !self->failed ? vg_model_ref (self->model) : NULL;
+    options.threads = self->threads;
+    options.exact_products = self->exact_products;
+    request.norm_mode = self->norm_mode;
+    options.max_bytes = request.max_bytes = self->max_device_memory;
+    UNLOCK (self);
+    if (!model)
+      return NULL;
+    engine = gst_vidgen_engine_new (model, &options, &request, &error);
+    if (engine) {
+      LOCK (self);
+      vg_model_unref (&self->planned_model);
+      self->planned_model = vg_model_ref (model);
+      UNLOCK (self);
+      announce (self, engine);
+    } else if (!fall_back (self, model, &error)) {
+      gst_vidgen_planner_fail (self, error);
+      again = FALSE;
+    }
+    vg_model_unref (&model);
+  }
+  return engine;
+}
+
+void
+gst_vidgen_planner_request (struct vg_plan_request *request, const GstVideoInfo *info)
+{
+  request->width = GST_VIDEO_INFO_WIDTH (info);
+  request->height = GST_VIDEO_INFO_HEIGHT (info);
+  gst_vidgen_format_chroma (info->finfo, &request->chroma_x, &request->chroma_y);
+}
+
+gboolean
+gst_vidgen_planner_same_request (const struct vg_plan_request *a, const struct vg_plan_request *b)
+{
+  return a->width == b->width && a->height == b->height && a->chroma_x == b->chroma_x && a->chroma_y == b->chroma_y &&
+      a->tile_width == b->tile_width && a->tile_height == b->tile_height && a->overlap_x == b->overlap_x &&
+      a->overlap_y == b->overlap_y;
+}
+
+/* A reference to the grid for this request, planned now unless it is the same as last time; NULL: refused. */
+static GstVidgenGrid *
+grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request)
+{
+  GstVidgenGrid *grid = NULL;
+  GstVidgenEngine *engine;
+
+  LOCK (self);
+  if (self->last_grid && gst_vidgen_planner_same_request (&self->last_request, request))
+    grid = gst_vidgen_grid_ref (self->last_grid);
+  UNLOCK (self);
+  if (grid)
+    return grid;
+  engine = gst_vidgen_planner_make (self, request);
+  if (!engine)
+    return NULL;
+  grid = gst_vidgen_grid_ref (engine->grid);
+  LOCK (self);
+  g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
+  if (self->model == engine->model) { /* else it changed meanwhile, and the question comes again */
+    self->last_grid = gst_vidgen_grid_ref (grid);
+    self->last_request = *request;
+  }
+  g_queue_push_tail (&self->planned, engine);
+  UNLOCK (self);
+  return grid;
+}
+
+gboolean
+gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query)
+{
+  struct vg_plan_request request = {0};
+  GstVidgenGrid *grid;
+  GstCaps *caps = NULL;
+  GstVideoInfo info;
+  gboolean known,
+      understood = gst_structure_get (query, "caps", GST_TYPE_CAPS, &caps, "tile-width", G_TYPE_INT,
+                       &request.tile_width, "tile-height", G_TYPE_INT, &request.tile_height, "overlap-x", G_TYPE_INT,
+                       &request.overlap_x, "overlap-y", G_TYPE_INT, &request.overlap_y, NULL) &&
+      gst_video_info_from_caps (&info, caps);
+
+  gst_clear_caps (&caps);
+  LOCK (self);
+  known = self->model != NULL;
+  UNLOCK (self);
+  if (!understood || !known)
+    return FALSE;
+  gst_vidgen_planner_request (&request, &info);
+  grid = grid_for (self, &request);
+  if (grid) {
+    gst_structure_set (query, "grid", GST_TYPE_VIDGEN_GRID, grid, NULL);
+    gst_vidgen_grid_unref (grid);
+  } else {
+    gst_structure_set (query, "refused", G_TYPE_BOOLEAN, TRUE, NULL);
+  }
+  return TRUE;
+}
+
+/* ---- the streaming thread's side ---- */
+
+void
+gst_vidgen_planner_start (GstVidgenPlanner *self)
+{
+  LOCK (self);
+  self->failed = FALSE;
+  UNLOCK (self);
+}
+
+void
+gst_vidgen_planner_stop (GstVidgenPlanner *self)
+{
+  LOCK (self);
+  g_queue_clear_full (&self->planned, (GDestroyNotify) gst_vidgen_engine_free);
+  g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
+  vg_model_unref (&self->planned_model);
+  UNLOCK (self);
+}
+
+gboolean
+gst_vidgen_planner_has_planned (GstVidgenPlanner *self)
+{
+  gboolean has;
+
+  LOCK (self);
+  has = self->planned.length > 0;
+  UNLOCK (self);
+  return has;
+}
+
+GstVidgenEngine *
+gst_vidgen_planner_take (GstVidgenPlanner *self, const GstVidgenGrid *grid, const GstVideoInfo *info)
+{
+  GstVidgenEngine *engine = NULL;
+  GList *link;
+
+  LOCK (self);
+  for (link = self->planned.head; link; link = link->next) {
+    engine = link->data;
+    if (grid ? engine->grid == grid : gst_vidgen_engine_takes (engine, info))
+      break;
+  }
+  if (link) {
+    GstVidgenEngine *older;
+
+    while ((older = g_queue_pop_head (&self->planned)) != engine)
+      gst_vidgen_engine_free (older);
+  }
+  UNLOCK (self);
+  return link ? engine : NULL;
+}
+
+void
+gst_vidgen_planner_retire (GstVidgenPlanner *self, GstVidgenEngine *engine)
+{
+  LOCK (self);
+  if (engine && engine->grid == self->last_grid)
+    g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
+  UNLOCK (self);
+  gst_vidgen_engine_free (engine);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "gstvidgensettings.h"
+
+#define MAX_THREADS 256
+
+GType
+gst_vidgen_norm_mode_get_type (void)
+{
+  static GType type;
+  static const GEnumValue values[] = {
+    {VG_NORM_EXACT, "Each frame's own statistics", "exact"},
+    {VG_NORM_PREVIOUS, "Those of the frames before, smoothed: one pass; the first frame and cuts are exact", "previous"},
+    {0, NULL, NULL},
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenNormMode", values));
+  return type;
+}
+
+void
+gst_vidgen_settings_install (GObjectClass *klass)
+{
+  /**
+   * GstVidgenModel:model-file:
+   *
+   * Set while playing, the file is loaded at once and takes over between two frames; if it cannot be used, what runs
+   * goes on, and a warning tells why.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_MODEL_FILE,
+      g_param_spec_string ("model-file", "Model file",
+          "The model: path of an ONNX file, or the name of one of the models that were installed (style3, upscale2x) "
+          "or that lie in VIDGEN_MODEL_PATH",
+          GST_VIDGEN_DEFAULT_MODEL, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING));
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_THREADS,
+      g_param_spec_uint ("threads", "Threads", "Threads that compute (0 = as many as this process may use)", 0,
+          MAX_THREADS, 0, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_MAX_DEVICE_MEMORY,
+      g_param_spec_uint64 ("max-device-memory", "Max device memory",
+          "Hard cap in bytes on the memory that the model takes; what does not fit is refused before the first frame, "
+          "with the least that would do (0 = no cap but half of what is free)",
+          0, G_MAXUINT64, 0, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  /**
+   * GstVidgenModel:exact-products:
+   *
+   * The fast way to the products of a convolution (Winograd's) works in blocks of pixels.  Tiles that hold such blocks
+   * whole equal the untiled frame bit for bit; smaller ones take the direct way (the plan tells: "direct-products"),
+   * and then differ from the untiled frame by rounding: one step of 255 in a few values of a million.  With this
+   * property all goes the direct way, and tiles of any size equal the untiled frame of the same setting.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_EXACT_PRODUCTS,
+      g_param_spec_boolean ("exact-products", "Exact products",
+          "Convolutions by direct products only, three to four times slower: tiles of any size then equal the whole "
+          "frame bit for bit (else small tiles differ from it by rounding: one 8-bit step in a few values of a "
+          "million)",
+          FALSE, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  /**
+   * GstVidgenModel:norm-mode:
+   *
+   * Models with instance or group norms stretch every frame by its own statistics, which are known only when the whole
+   * frame has come that far.  "previous" takes those of the frames before, smoothed, while this frame's are measured
+   * on the way: in bounded memory that is one pass instead of one for each norm.  How far the statistics were off is in
+   * `stats` ("norm-drift", in deviations; above 0.8 the frame is a cut, "norm-cuts", and done exactly).  Without effect
+   * on models that have no such norms, and on frames that are cut into tiles.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_NORM_MODE,
+      g_param_spec_enum ("norm-mode", "Norm mode", "Whose statistics norms over the whole frame use",
+          GST_TYPE_VIDGEN_NORM_MODE, VG_NORM_EXACT,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_NORM_MODE, 0);
+  /**
+   * GstVidgenModel:parameters:
+   *
+   * A field for each of the model's inputs that is not a picture: an array of floats, a number, or a string of
+   * place:value pairs with all others 0, a place being an index or the value's label:
+   *
+   *     parameters="p,style_weights=<0.0,0.5,0.5>"
+   *     parameters="p,style_weights=(string)\"starry:0.3,2:0.7\""
+   *
+   * What is not named has the model's default.  Changes take effect between two frames.  What the model does not take
+   * is a warning that tells what it takes.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_PARAMETERS,
+      g_param_spec_boxed ("parameters", "Parameters",
+          "Values of the model's further inputs, for instance \"p,style_weights=<0.0,0.5,0.5>\", or as place:value "
+          "pairs \"p,style_weights=(string)\\\"1:0.5,2:0.5\\\"\"",
+          GST_TYPE_STRUCTURE, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING));
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_PLAN,
+      g_param_spec_string ("plan", "Plan",
+          "The plan in use as JSON: tiles, operations, and where every byte lies (NULL before the caps are known)",
+          NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_STATS,
+      g_param_spec_boxed ("stats", "Statistics",
+          "Counters: frames, tiles, dropped (frames that came too late), fps (of the last second), mean-time and "
+          "max-time (ns of computing for a frame), device-memory and device-memory-peak (bytes), norm-drift and "
+          "norm-cuts (see norm-mode)",
+          GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_ACTIVE_DEVICE,
+      g_param_spec_string ("active-device", "Active device",
+          "What the model runs on, with instruction set and threads (NULL before the caps are known)", NULL,
+          G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
+}
+
+gboolean
+gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *value, gboolean *replan)
+{
+  switch (id) {
+    case GST_VIDGEN_SETTING_MODEL_FILE:
+      *replan = gst_vidgen_planner_set_model_file (planner, g_value_get_string (value));
+      return TRUE;
+    case GST_VIDGEN_SETTING_PARAMETERS:
+      gst_vidgen_planner_set_parameters (planner, gst_value_get_structure (value));
+      return TRUE;
+    default:
+      break;
+  }
+  g_mutex_lock (&planner->lock);
+  switch (id) {
+    case GST_VIDGEN_SETTING_THREADS:
+      planner->threads = g_value_get_uint (value);
+      break;
+    case GST_VIDGEN_SETTING_MAX_DEVICE_MEMORY:
+      planner->max_device_memory = g_value_get_uint64 (value);
+      break;
+    case GST_VIDGEN_SETTING_EXACT_PRODUCTS:
+      planner->exact_products = g_value_get_boolean (value);
+      break;
+    case GST_VIDGEN_SETTING_NORM_MODE:
+      planner->norm_mode = g_value_get_enum (value);
+      break;
+    default:
+      id = GST_VIDGEN_SETTING_0;
+  }
+  g_mutex_unlock (&planner->lock);
+  return id != GST_VIDGEN_SETTING_0;
+}
+
+gboolean
+gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
+{
+  g_mutex_lock (&planner->lock);
+  switch (id) {
+    case GST_VIDGEN_SETTING_MODEL_FILE:
+      g_value_set_string (value, planner->model_file ? planner->model_file : GST_VIDGEN_DEFAULT_MODEL);
+      break;
+    case GST_VIDGEN_SETTING_THREADS:
+      g_value_set_uint (value, planner->threads);
+      break;
+    case GST_VIDGEN_SETTING_MAX_DEVICE_MEMORY:
+      g_value_set_uint64 (value, planner->max_device_memory);
+      break;
+    case GST_VIDGEN_SETTING_EXACT_PRODUCTS:
+      g_value_set_boolean (value, planner->exact_products);
+      break;
+    case GST_VIDGEN_SETTING_NORM_MODE:
+      g_value_set_enum (value, planner->norm_mode);
+      break;
+    case GST_VIDGEN_SETTING_PARAMETERS:
+      gst_value_set_structure (value, planner->parameters);
+      break;
+    case GST_VIDGEN_SETTING_PLAN:
+      g_value_set_string (value, planner->plan);
+      break;
+    case GST_VIDGEN_SETTING_ACTIVE_DEVICE:
+      g_value_set_string (value, planner->device);
+      break;
+    default:
+      id = GST_VIDGEN_SETTING_0;
+  }
+  g_mutex_unlock (&planner->lock);
+  return id != GST_VIDGEN_SETTING_0;
+}
