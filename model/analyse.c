@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "analyse.h"
 
+#include "arithmetic.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
-
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
-
-static int64_t lcm(int64_t a, int64_t b) { return a / gcd(a, b) * b; }
-
-static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 struct interval {
     int64_t lo, hi;
@@ -38,15 +34,15 @@ static struct interval walk(const struct vg_net *net, int output, const int (*la
             continue;
         int64_t l = lattice ? lattice[i][axis == VG_X] : 1;
         if (l > 1) {
-            o.lo = floor_div(o.lo, l) * l;
-            o.hi = floor_div(o.hi, l) * l + l - 1;
+            o.lo = vg_floor_div(o.lo, l) * l;
+            o.hi = vg_floor_div(o.hi, l) * l + l - 1;
         }
         for (int k = 0; k < op->n_in; k++) {
             int x = op->in[k].value;
             if (x < 0 || !net->values[x].frame || net->values[x].axis[axis] < 0)
                 continue;
             const struct vg_reach *r = &op->in[k].reach[axis];
-            include(&v[x], floor_div(o.lo * r->num + r->lo, r->den), floor_div(o.hi * r->num + r->hi, r->den));
+            include(&v[x], vg_floor_div(o.lo * r->num + r->lo, r->den), vg_floor_div(o.hi * r->num + r->hi, r->den));
         }
     }
     /* Every value must lie within the tile, too: beyond its own end an op pads, whatever the frame has there. */
@@ -54,8 +50,8 @@ static struct interval walk(const struct vg_net *net, int output, const int (*la
     for (int i = 0; i < net->n_values; i++) {
         const struct vg_net_value *x = &net->values[i];
         if (v[i].set && !x->constant && x->frame && x->axis[axis] >= 0)
-            include(&need, floor_div(v[i].lo * x->den[axis], x->num[axis]),
-                    floor_div(v[i].hi * x->den[axis], x->num[axis]));
+            include(&need, vg_floor_div(v[i].lo * x->den[axis], x->num[axis]),
+                    vg_floor_div(v[i].hi * x->den[axis], x->num[axis]));
     }
     return need;
 }
@@ -70,7 +66,7 @@ static int64_t origin_multiple(const struct vg_net *net, const int (*lattice)[2]
         if (l > 1 && v->frame && v->axis[axis] >= 0) {
             /* step * num / den must be a multiple of l */
             int64_t d = l * v->den[axis];
-            step = lcm(step, d / gcd(d, v->num[axis]));
+            step = vg_lcm(step, d / vg_gcd(d, v->num[axis]));
         }
     }
     return step;
@@ -97,7 +93,7 @@ enum vgk_status vg_net_analyse(const struct vg_net *net, int output, const int (
         a->align[axis] = 1;
         for (int i = 0; i < net->n_values; i++)
             if (net->values[i].frame && net->values[i].axis[axis] >= 0 && !net->values[i].constant)
-                a->align[axis] = lcm(a->align[axis], net->values[i].den[axis]);
+                a->align[axis] = vg_lcm(a->align[axis], net->values[i].den[axis]);
         if (a->align[axis] > 4096 || size % a->align[axis] || got != size / a->den[axis] * a->num[axis]) {
             free(v);
             return vgk_fail(err, VGK_ERR_UNSUPPORTED, "a frame %s of %" PRId64 " gives %" PRId64 " in output '%s', not "

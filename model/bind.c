@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bind_ops.h"
 
+#include "arithmetic.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -194,15 +196,13 @@ int binder_new(struct binder *b, int output, enum vgk_type type, int rank, const
     return v;
 }
 
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a < 0 ? -a : a; }
-
 /* Scale of the output from an input's and the way the op reaches into it. */
 static void set_scale(struct vg_net_value *out, const struct vg_net_value *in, const struct vg_operand *o)
 {
     for (int a = 0; a < VG_AXES; a++) {
         if (in->axis[a] < 0 || out->axis[a] < 0)
             continue;
-        int64_t n = in->num[a] * o->reach[a].den, d = in->den[a] * o->reach[a].num, g = gcd(n, d);
+        int64_t n = in->num[a] * o->reach[a].den, d = in->den[a] * o->reach[a].num, g = vg_gcd(n, d);
         out->num[a] = g ? n / g : 1;
         out->den[a] = g ? d / g : 1;
     }

@@ -40,7 +40,7 @@ struct vg_summary {
     const struct vg_parameter *parameters;
 };
 
-/* Reads the file (and `path` + "info" = NAME.modelinfo beside NAME.onnx, when there), checks that every operator is
+/* Reads the file (and NAME.modelinfo beside NAME.onnx, when there), checks that every operator is
  * known, finds the roles of inputs and outputs and analyses the graph.
  * VGK_ERR_FILE: cannot be read.  VGK_ERR_INVALID: not a model, broken, not an image model.  VGK_ERR_UNSUPPORTED: names
  * the node, its operator and its shapes.  *model is untouched on error. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "program.h"
 
+#include "arithmetic.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,8 +140,6 @@ static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, c
     return s;
 }
 
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
-
 /* All ops as wholes: kernels, blocks, packed constants. */
 static enum vgk_status ask_all(struct maker *m)
 {
@@ -157,8 +157,8 @@ static enum vgk_status ask_all(struct maker *m)
         for (int k = 0; k < op->n_in; k++) { /* whole blocks of a shuffle, whole phases of a resize */
             const struct vg_reach *r = &op->in[k].reach[VG_Y];
             if (op->in[k].value >= 0 && r->den > 1 && m->net->values[op->in[k].value].frame) {
-                int64_t u = r->den / gcd(r->num, r->den);
-                m->unit[i] = (int)(m->unit[i] / gcd(m->unit[i], u) * u);
+                int64_t u = r->den / vg_gcd(r->num, r->den);
+                m->unit[i] = (int)(m->unit[i] / vg_gcd(m->unit[i], u) * u);
             }
         }
         if (op->op.kind == VGK_OP_CONV)
@@ -171,7 +171,7 @@ static enum vgk_status ask_all(struct maker *m)
             const struct vg_net_value *v = &m->net->values[m->net->outputs[k]];
             int64_t u = 2 * v->num[VG_Y];
             if (!v->constant && m->net->values[op->out.value].buffer == v->buffer)
-                m->unit[i] = (int)(m->unit[i] / gcd(m->unit[i], u) * u);
+                m->unit[i] = (int)(m->unit[i] / vg_gcd(m->unit[i], u) * u);
         }
     }
     return VGK_OK;

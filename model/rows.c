@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "rows.h"
 
-#include <string.h>
+#include "arithmetic.h"
 
-static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+#include <string.h>
 
 void vg_rows_needed(const struct vg_operand *o, int64_t begin, int64_t end, int64_t rows, int64_t *lo, int64_t *hi)
 {
     const struct vg_reach *r = &o->reach[VG_Y];
-    *lo = floor_div(begin * r->num + r->lo, r->den);
-    *hi = floor_div((end - 1) * r->num + r->hi, r->den) + 1;
+    *lo = vg_floor_div(begin * r->num + r->lo, r->den);
+    *hi = vg_floor_div((end - 1) * r->num + r->hi, r->den) + 1;
     *lo = *lo < 0 ? 0 : *lo > rows ? rows : *lo;
     *hi = *hi < *lo ? *lo : *hi > rows ? rows : *hi;
 }

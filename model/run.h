@@ -30,7 +30,8 @@ struct vg_run_info {
 #define VG_RUN_CUT 0.8
 void vg_run_info(const struct vg_run *, struct vg_run_info *);
 
-/* One tile: `in` of the plan's tile size, `out` of that times the model's scale, both in the colour given.
+/* One tile: `in` of the plan's tile size, or less where the tile hangs over the frame's edge (the model then sees the
+ * last column and row repeated); `out` of that times the model's scale, both in the colour given.
  * VGK_ERR_DEVICE: the backend failed. */
 enum vgk_status vg_run_tile(struct vg_run *, const struct vgk_frame *in, const struct vgk_colour *,
                             const struct vgk_frame *out, struct vgk_error *);

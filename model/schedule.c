@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "rows.h"
 
+#include "arithmetic.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +50,6 @@ struct maker {
     bool failed;
 };
 
-static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 static int64_t up(int64_t n, int64_t unit, int64_t most)
 {
     n = (n + unit - 1) / unit * unit;
@@ -110,7 +111,7 @@ static bool find_buffers(struct maker *m)
         const struct vg_net_op *op = &net->ops[i];
         int b = op->dead || op->view ? -1 : net->values[op->out.value].buffer;
         if (b >= 0)
-            m->b[b].unit = m->b[b].unit / gcd(m->b[b].unit, m->request->unit[i]) * m->request->unit[i];
+            m->b[b].unit = m->b[b].unit / vg_gcd(m->b[b].unit, m->request->unit[i]) * m->request->unit[i];
     }
     return true;
 }

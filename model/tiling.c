@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "tiling.h"
 
+#include "arithmetic.h"
+
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 
-static int64_t gcd64(int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t r = a % b;
-        a = b;
-        b = r;
-    }
-    return a;
-}
-
-static int64_t lcm64(int64_t a, int64_t b) { return a / gcd64(a, b) * b; }
 static int64_t round_down(int64_t n, int64_t m) { return n / m * m; }
 static int64_t round_up(int64_t n, int64_t m) { return (n + m - 1) / m * m; }
 
@@ -44,14 +35,14 @@ static enum vgk_status find_units(const struct vg_axis_request *r, struct units 
                         "rest 1 or more, and the second multiple a multiple of the first",
                         r->halo_lo, r->halo_hi, r->size_multiple, r->origin_multiple, r->chroma, r->num, r->den);
 
-    g = gcd64(r->num, r->den);
+    g = vg_gcd(r->num, r->den);
     num = r->num / g;
     den = r->den / g;
-    u->size = lcm64(r->size_multiple, den);
+    u->size = vg_lcm(r->size_multiple, den);
     /* cut * num / den is a multiple of chroma */
-    u->cut = lcm64(u->size, lcm64(r->chroma, den * (r->chroma / gcd64(r->chroma, num))));
+    u->cut = vg_lcm(u->size, vg_lcm(r->chroma, den * (r->chroma / vg_gcd(r->chroma, num))));
     if (u->cut <= INT_MAX)
-        u->origin = lcm64(r->origin_multiple, u->cut);
+        u->origin = vg_lcm(r->origin_multiple, u->cut);
     if (u->cut > INT_MAX || u->origin > INT_MAX)
         return vgk_fail(err, VGK_ERR_INVALID,
                         "multiples %d and %d with the scale %d/%d have no common multiple that fits a frame",

@@ -18,16 +18,7 @@
 /* Floats of weights that stay in the second cache beside all else. */
 #define WEIGHTS_IN_CACHE (64 * 1024)
 
-static const struct vgk_conv_kernels *kernels_of(const struct vgk_device *dev)
-{
-#ifdef __x86_64__
-    if (dev->isa == VGK_ISA_AVX512)
-        return &vgk_conv_avx512;
-    if (dev->isa == VGK_ISA_AVX2)
-        return &vgk_conv_avx2;
-#endif
-    return &vgk_conv_generic;
-}
+static const struct vgk_conv_kernels *kernels_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_conv); }
 
 /* ---- plan ---- */
 

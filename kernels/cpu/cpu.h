@@ -9,6 +9,14 @@
 /* Instruction sets that files named *_vector.c are compiled for, each into functions of its own. */
 enum vgk_isa { VGK_ISA_GENERIC, VGK_ISA_AVX2, VGK_ISA_AVX512, VGK_ISA_COUNT };
 
+/* The table `name` (in *_vector.c: name_generic, name_avx2, name_avx512) for the device's instruction set. */
+#ifdef __x86_64__
+#define VGK_BY_ISA(dev, name) \
+    ((dev)->isa == VGK_ISA_AVX512 ? &name##_avx512 : (dev)->isa == VGK_ISA_AVX2 ? &name##_avx2 : &name##_generic)
+#else
+#define VGK_BY_ISA(dev, name) ((void)(dev), &name##_generic)
+#endif
+
 struct vgk_device {
     struct vgk_heap heap;
     struct vgk_pool *pool;

@@ -2,16 +2,7 @@
 #include "elements.h"
 #include "frame_vector.h"
 
-static const struct vgk_frame_rows *rows_of(const struct vgk_device *dev)
-{
-#ifdef __x86_64__
-    if (dev->isa == VGK_ISA_AVX512)
-        return &vgk_frame_rows_avx512;
-    if (dev->isa == VGK_ISA_AVX2)
-        return &vgk_frame_rows_avx2;
-#endif
-    return &vgk_frame_rows_generic;
-}
+static const struct vgk_frame_rows *rows_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_frame_rows); }
 
 static bool subsampled(const struct vgk_frame *f) { return f->layout == VGK_FRAME_I420 || f->layout == VGK_FRAME_NV12; }
 

@@ -6,16 +6,7 @@
 
 #include <string.h>
 
-static const struct vgk_micro *micro_of(const struct vgk_device *dev)
-{
-#ifdef __x86_64__
-    if (dev->isa == VGK_ISA_AVX512)
-        return &vgk_micro_avx512;
-    if (dev->isa == VGK_ISA_AVX2)
-        return &vgk_micro_avx2;
-#endif
-    return &vgk_micro_generic;
-}
+static const struct vgk_micro *micro_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_micro); }
 
 struct job {
     const struct vgk_micro *micro;

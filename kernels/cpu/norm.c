@@ -12,16 +12,7 @@
 
 enum { BLOCK = 2048 /* pixels */ };
 
-static const struct vgk_norm_rows *rows_of(const struct vgk_device *dev)
-{
-#ifdef __x86_64__
-    if (dev->isa == VGK_ISA_AVX512)
-        return &vgk_norm_rows_avx512;
-    if (dev->isa == VGK_ISA_AVX2)
-        return &vgk_norm_rows_avx2;
-#endif
-    return &vgk_norm_rows_generic;
-}
+static const struct vgk_norm_rows *rows_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_norm_rows); }
 
 /* [N, C, spatial...] whose pixels lie one behind the other; *pixel is the distance. */
 static bool pixels_of(const struct vgk_tensor *t, int64_t *pixel)

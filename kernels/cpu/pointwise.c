@@ -6,16 +6,7 @@
 
 #include <string.h>
 
-static const struct vgk_pointwise_rows *rows_of(const struct vgk_device *dev)
-{
-#ifdef __x86_64__
-    if (dev->isa == VGK_ISA_AVX512)
-        return &vgk_pointwise_rows_avx512;
-    if (dev->isa == VGK_ISA_AVX2)
-        return &vgk_pointwise_rows_avx2;
-#endif
-    return &vgk_pointwise_rows_generic;
-}
+static const struct vgk_pointwise_rows *rows_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_pointwise_rows); }
 
 enum { TILE = 1024 }; /* floats of a repeated row */
 

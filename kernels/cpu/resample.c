@@ -6,16 +6,7 @@
 
 #include <string.h>
 
-static const struct vgk_resample_rows *rows_of(const struct vgk_device *dev)
-{
-#ifdef __x86_64__
-    if (dev->isa == VGK_ISA_AVX512)
-        return &vgk_resample_rows_avx512;
-    if (dev->isa == VGK_ISA_AVX2)
-        return &vgk_resample_rows_avx2;
-#endif
-    return &vgk_resample_rows_generic;
-}
+static const struct vgk_resample_rows *rows_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_resample_rows); }
 
 static bool image(const struct vgk_tensor *t) { return t->rank == 4 && (t->dim[1] == 1 || t->stride[1] == 1); }
 static bool dense_rows(const struct vgk_tensor *t) { return t->dim[3] == 1 || t->stride[3] == t->dim[1]; }
