@@ -15,6 +15,7 @@
  * run agree without having to remember. */
 static const struct vgk_cpu_family *const families[] = {
     &vgk_cpu_conv,
+    &vgk_cpu_conv_transpose,
     &vgk_cpu_copy,
     &vgk_cpu_pointwise,
     &vgk_cpu_resample,

@@ -37,7 +37,8 @@ struct vgk_cpu_family {
 
 size_t vgk_cpu_bytes_free(const struct vgk_device *); /* memory.c */
 
-extern const struct vgk_cpu_family vgk_cpu_conv;      /* conv.c: 2-D, ungrouped, channels-last, fast */
+extern const struct vgk_cpu_family vgk_cpu_conv;      /* conv.c: f32, channels-last, 1 to 3 dimensions, fast */
+extern const struct vgk_cpu_family vgk_cpu_conv_transpose; /* conv_transpose.c: as a convolution for each phase */
 extern const struct vgk_cpu_family vgk_cpu_matmul;    /* matmul.c: f32, contiguous rows */
 extern const struct vgk_cpu_family vgk_cpu_reference; /* reference.c: everything, plain C, any strides: the oracle */
 

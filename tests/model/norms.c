@@ -136,9 +136,9 @@ static void in_bands(void)
     start(&whole, VG_NORM_PREVIOUS, 0);
     size_t bytes = vg_plan_info(whole.plan)->arena_bytes;
     expect(vgk_cpu.bytes_now(device) - before == bytes);
-    start(&bands, VG_NORM_PREVIOUS, bytes * 3 / 4);
+    start(&bands, VG_NORM_PREVIOUS, bytes * 4 / 5);
     expect(bands.plan->first && bands.plan->program->bands > 1);
-    expect(vg_plan_info(bands.plan)->arena_bytes <= bytes * 3 / 4);
+    expect(vg_plan_info(bands.plan)->arena_bytes <= bytes * 4 / 5);
     for (int i = 0; i < 6; i++) {
         picture(in, i, 120, 50 - i);
         play(&whole, in);
