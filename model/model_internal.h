@@ -20,6 +20,9 @@ struct vg_model {
     int frame_input, frame_output; /* indices of graph inputs and outputs */
     bool interleaved;              /* the frame input is [N,H,W,C] */
     int *parameter_of;             /* for each graph input, -1 = the frame */
+    bool tried;                    /* trial.c's, which has a lock for both */
+    double trial_steps;
+    atomic_bool no_winograd;       /* it found them too large: every convolution's products are as written */
 };
 
 /* Binds and fuses the graph for a tile.  May be called from several threads: it opens what it needs. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "trial.h"
 
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
@@ -67,7 +68,7 @@ static enum vgk_status lay_out(struct vg_model *m, const struct vgk_backend *bac
     enum vgk_status s = vg_model_bind(m, width, height, true, how.norms, &net, err);
     for (int i = 0; !s && i < net->n_ops; i++)
         if (net->ops[i].op.kind == VGK_OP_CONV)
-            net->ops[i].op.p.conv.exact_products = how.direct;
+            net->ops[i].op.p.conv.exact_products = how.direct || atomic_load(&m->no_winograd);
     if (!s && (s = vg_program_make(net, backend, device, &request, program, err)))
         vg_net_free(&net);
     return s;
@@ -321,6 +322,14 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         if (!cut_frame(m, p->backend, p->device, r, NULL, 0, 0, least, &whole, &again))
             s = VGK_OK;
     }
+    p->winograd_steps = -1;
+    if (!s && !p->untried && (whole.program->blocks || atomic_load(&m->no_winograd))) {
+        p->winograd_steps = vg_trial_steps(m);
+        if (whole.program->blocks && atomic_load(&m->no_winograd)) {
+            vg_program_free(&whole.program);
+            s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){0}, &whole.program, err);
+        }
+    }
     if (s)
         return s;
     if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
@@ -386,8 +395,9 @@ chosen:
     return r->norm_mode == VG_NORM_PREVIOUS ? use_previous(p, max_bytes, err) : VGK_OK;
 }
 
-enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
-                             const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
+static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
+                                 const struct vg_plan_request *request, bool untried, struct vg_plan **plan,
+                                 struct vgk_error *err)
 {
     struct vg_plan *p = calloc(1, sizeof *p);
     if (!p)
@@ -395,6 +405,7 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     p->model = vg_model_ref(model);
     p->backend = backend;
     p->device = device;
+    p->untried = untried;
     enum vgk_status s = make(p, request, err);
     if (s) {
         vg_plan_free(&p);
@@ -422,10 +433,24 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         .levels = l->levels,
         .exact = exact,
         .direct = p->direct,
+        .winograd_error_steps = p->winograd_steps,
+        .winograd_refused = p->winograd_steps >= 0 && atomic_load(&model->no_winograd),
         .warning = exact ? NULL : p->warning,
     };
     *plan = p;
     return VGK_OK;
+}
+
+enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
+                             const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
+{
+    return plan_make(model, backend, device, request, false, plan, err);
+}
+
+enum vgk_status vg_plan_untried(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
+                                const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
+{
+    return plan_make(model, backend, device, request, true, plan, err);
 }
 
 void vg_plan_free(struct vg_plan **plan)

@@ -17,7 +17,13 @@ struct vg_plan {
     struct vg_grid grid;
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
+    bool untried; /* by vg_plan_untried */
+    double winograd_steps; /* see plan.h */
     char warning[512];
 };
+
+/* vg_plan_make without asking trial.h, which calls it. */
+enum vgk_status vg_plan_untried(struct vg_model *, const struct vgk_backend *, struct vgk_device *,
+                                const struct vg_plan_request *, struct vg_plan **, struct vgk_error *);
 
 #endif

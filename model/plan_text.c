@@ -45,6 +45,9 @@ char *vg_plan_text(const struct vg_plan *p)
     fprintf(f, "memory  %.2f MiB = weights %.2f + activations %.2f (lower bound %.2f; scratch up to %.2f)\n",
             mib(p->info.arena_bytes), mib(p->info.weight_bytes), mib(p->info.activation_bytes),
             mib(p->info.activation_floor), mib(p->info.scratch_bytes));
+    if (p->info.winograd_error_steps >= 0)
+        fprintf(f, "numbers Winograd's blocks differ from direct products by up to %.2g steps of 255%s\n",
+                p->info.winograd_error_steps, p->info.winograd_refused ? ", too much: direct products are used" : "");
     fprintf(f, "device  %s\n", p->backend->describe(p->device));
     if (p->info.warning)
         fprintf(f, "warning %s\n", p->info.warning);
@@ -121,6 +124,9 @@ char *vg_plan_json(const struct vg_plan *p)
             p->info.activation_floor, p->info.scratch_bytes);
     fprintf(f, ", \"ops\": %d, \"bands\": %d, \"levels\": %d, \"device\": ", p->info.n_ops, p->info.bands, p->info.levels);
     quote(f, p->backend->describe(p->device));
+    if (p->info.winograd_error_steps >= 0 && p->info.winograd_error_steps < 1e300)
+        fprintf(f, ", \"winograd-error-steps\": %g", p->info.winograd_error_steps);
+    fprintf(f, ", \"winograd-refused\": %s", p->info.winograd_refused ? "true" : "false");
     if (p->info.warning) {
         fprintf(f, ", \"warning\": ");
         quote(f, p->info.warning);

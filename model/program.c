@@ -154,6 +154,7 @@ static enum vgk_status ask_all(struct maker *m)
         for (int d = 0; d < 2; d++)
             m->lattice[i][d] = m->need[i].lattice[1 + d] > 1 ? m->need[i].lattice[1 + d] : 1;
         m->unit[i] = m->lattice[i][0];
+        m->p->blocks |= m->lattice[i][0] > 1 || m->lattice[i][1] > 1;
         for (int k = 0; k < op->n_in; k++) { /* whole blocks of a shuffle, whole phases of a resize */
             const struct vg_reach *r = &op->in[k].reach[VG_Y];
             if (op->in[k].value >= 0 && r->den > 1 && m->net->values[op->in[k].value].frame) {

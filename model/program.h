@@ -38,6 +38,7 @@ struct vg_program {
     } *memories;                   /* of the net's n_memories norms */
     size_t weights, persistent, activations; /* sections of the arena, in this order, each aligned */
     size_t scratch_peak, floor;
+    bool blocks;  /* an op computes in blocks (need.lattice): not every product as written */
     double work; /* products, those in Winograd blocks at what they cost: to compare ways by */
     struct vg_analysis exact; /* with the blocks of the kernels that were chosen; not for output -1 */
     size_t largest_kept; /* bytes of the largest buffer that is stored across levels though it could be made again */
