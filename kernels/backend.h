@@ -33,6 +33,7 @@ struct vgk_need {
 
 struct vgk_backend {
     const char *name; /* "cpu" */
+    bool chains;      /* takes VGK_OP_CHAIN */
     enum vgk_status (*open)(const struct vgk_device_options *, struct vgk_device **, struct vgk_error *);
     void (*close)(struct vgk_device **); /* NULL inside is fine; sets it to NULL */
     /* What it is, for logs and `active-device`: "cpu (AVX2, 2 threads)". */

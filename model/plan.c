@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuse.h"
 #include "plan_internal.h"
 #include "trial.h"
 
@@ -66,6 +67,8 @@ static enum vgk_status lay_out(struct vg_model *m, const struct vgk_backend *bac
     struct vg_net *net = NULL;
     struct vg_program_request request = {m->frame_output, how.bands, how.recompute};
     enum vgk_status s = vg_model_bind(m, width, height, true, how.norms, &net, err);
+    if (!s && backend->chains)
+        vg_net_chain(net);
     for (int i = 0; !s && i < net->n_ops; i++)
         if (net->ops[i].op.kind == VGK_OP_CONV)
             net->ops[i].op.p.conv.exact_products = how.direct || atomic_load(&m->no_winograd);

@@ -213,7 +213,7 @@ static void share(struct maker *m, int position, const struct vg_net_op *op)
         /* Nothing else of that buffer may be read, but by ops that read and write each element at one time. */
         for (int j = 0; j < op->n_in; j++)
             clash |= j != k && b >= 0 && buffer_of(net, &op->in[j]) == b &&
-                     (op->op.kind != VGK_OP_BINARY ||
+                     ((op->op.kind != VGK_OP_BINARY && op->op.kind != VGK_OP_CHAIN) ||
                       memcmp(op->in[j].t.stride, op->in[k].t.stride, sizeof op->in[k].t.stride));
         if (b < 0 || clash || m->persistent[b] || m->s->storage[b].last != position || b == out ||
             op->in[k].offset || op->out.offset || net->buffers[b].bytes != net->buffers[out].bytes ||

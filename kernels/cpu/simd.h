@@ -136,4 +136,26 @@ INLINE vf vtanh(vf x)
     return m / (m + 2.0f);
 }
 
+/* Fine near 0, where exp(x) - 1 would lose its digits. */
+INLINE vf vexpm1(vf x)
+{
+    vf q, two_n = exp_parts(at_most(at_least(x, splat(-87.0f)), splat(87.0f)), &q);
+    return two_n * q + (two_n - 1.0f);
+}
+
+/* To 3e-7: Abramowitz & Stegun 7.1.26. */
+INLINE vf verf(vf x)
+{
+    vf a = (vf)((vi)x & 0x7fffffff), t = 1.0f / (1.0f + 0.3275911f * a);
+    vf p = t * 1.061405429f - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = (p * t + 0.254829592f) * t;
+    return (vf)((vi)(1.0f - p * vexp(-a * a)) | ((vi)x & (int32_t)0x80000000));
+}
+
+INLINE vf clamp01(vf x) { return at_most(at_least(x, (vf){0}), splat(1.0f)); }
+INLINE vf vgelu_tanh(vf x) { return 0.5f * x * (1.0f + vtanh(0.7978845608f * (x + 0.044715f * (x * x * x)))); }
+INLINE vf vgelu_erf(vf x) { return 0.5f * x * (1.0f + verf(x * 0.7071067812f)); }
+
 #endif

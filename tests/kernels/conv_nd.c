@@ -76,7 +76,7 @@ static bool make(struct layer *l, bool transposed)
     l->in[1] = cpukit_tensor(VGK_F32, VGK_ROW_MAJOR, rank, w);
     l->memory[1] = l->in[1].data;
     cpukit_random(&l->in[1], -1, 1);
-    c->act = (enum vgk_act)kit_int(0, VGK_ACT_SILU);
+    c->act = (enum vgk_act)kit_int(0, VGK_ACTS - 1);
     c->alpha = c->act == VGK_ACT_CLIP ? -0.5f : 0.1f;
     c->beta = 0.75f;
     c->residual_before_act = kit_int(0, 1);
