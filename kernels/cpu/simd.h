@@ -29,6 +29,7 @@
 
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
+typedef uint32_t vu __attribute__((vector_size(4 * VL)));
 typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -107,7 +108,7 @@ INLINE vf exp_parts(vf x, vf *q)
 {
     const float round = 12582912.0f; /* 1.5 * 2^23: the integer lands in the low bits */
     vf n = x * 1.44269504f + round;
-    vi e = ((vi)n + 127) << 23;
+    vu e = ((vu)n + 127) << 23; /* NaN may come, whose bits overflow */
     n -= round;
     vf r = x - n * 0.693359375f; /* ln 2 in two pieces, the first exact */
     r = r + n * 2.12194440e-4f;
