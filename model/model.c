@@ -261,6 +261,7 @@ static enum vgk_status summarise(struct vg_model *m, struct vgk_error *err)
     sum->halo_right = (int)a.hi[VG_X];
     sum->halo_top = (int)a.lo[VG_Y];
     sum->halo_bottom = (int)a.hi[VG_Y];
+    sum->window = sum->emit = sum->hop = 1;
     return VGK_OK;
 }
 

@@ -334,16 +334,19 @@ static enum vgk_status run_steps(struct vg_run *r, const struct ends *e, struct 
     return s;
 }
 
+void vg_run_next(struct vg_run *r) { (void)r; }
+
 void vg_run_reset(struct vg_run *r) { r->kept = false; }
 
 void vg_run_info(const struct vg_run *r, struct vg_run_info *info) { *info = r->info; }
 
-enum vgk_status vg_run_tile(struct vg_run *r, const struct vgk_frame *in, const struct vgk_colour *colour,
+enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct vgk_frame *in, const struct vgk_colour *colour,
                             const struct vgk_frame *out, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
     const struct vg_summary *sum = &p->model->summary;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
+    (void)column, (void)row;
     int width = vg_axis_scale(x, (int)vgk_round_up((size_t)x->tile, (size_t)sum->align_x));
     int height = vg_axis_scale(y, (int)vgk_round_up((size_t)y->tile, (size_t)sum->align_y));
     if (in->width < 1 || in->height < 1 || in->width > x->tile || in->height > y->tile || out->width > width ||

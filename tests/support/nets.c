@@ -332,6 +332,7 @@ enum vgk_status nets_open(struct nets_run *r, struct vg_model *m, struct vgk_dev
     if (s)
         return s;
     r->plan.info.grid = &r->plan.grid;
+    r->plan.info.window = r->plan.info.emit = r->plan.info.hop = 1;
     r->plan.info.arena_bytes = vg_program_bytes(r->plan.program);
     if ((s = vg_run_open(&r->plan, &r->run, err)))
         nets_close(r);
@@ -448,12 +449,13 @@ enum vgk_status nets_frame(struct vg_run *r, const struct vg_grid *g, const stru
             vg_copy_rect(&layout, &a, 0, 0, &frame, left, top, fi.width, fi.height);
             fo.width = least(dst.f.width, vg_axis_scale(x, x->frame) - vg_axis_scale(x, left));
             fo.height = least(dst.f.height, vg_axis_scale(y, y->frame) - vg_axis_scale(y, top));
-            s = vg_run_tile(r, &fi, &colour, &fo, err);
+            s = vg_run_tile(r, column, row, &fi, &colour, &fo, err);
             vg_extend_edges(&layout, &b, fo.width, fo.height, dst.f.width, dst.f.height);
             vg_stitch_tile(stitch, column, row, &result, &b);
         }
     if (!s)
         vg_stitch_end(stitch, &result);
+    vg_run_next(r);
     vg_stitch_destroy(&stitch);
     free(src.data);
     free(dst.data);
