@@ -110,3 +110,15 @@ bool vg_net_find_warp(struct vg_net *net, int at)
     }
     return false;
 }
+
+const char *vg_net_rounded_places(const struct vg_net *net)
+{
+    for (int i = 0; i < net->n_ops; i++) {
+        const struct vg_net_op *op = &net->ops[i];
+        const struct vg_net_value *x = op->dead || op->in[0].value < 0 ? NULL : &net->values[op->in[0].value];
+        if (x && op->op.kind == VGK_OP_SAMPLE && !op->op.p.sample.offsets && x->frame &&
+            (x->axis[VG_X] >= 0 || x->axis[VG_Y] >= 0))
+            return op->node;
+    }
+    return NULL;
+}

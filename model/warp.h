@@ -10,4 +10,7 @@
 /* A pass (fuse.c): true when op `at` was such a sample. */
 bool vg_net_find_warp(struct vg_net *, int at);
 
+/* A sample that is none of these: in tiles its places are rounded otherwise than in the frame.  The node's name, or NULL. */
+const char *vg_net_rounded_places(const struct vg_net *);
+
 #endif

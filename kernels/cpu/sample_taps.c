@@ -33,7 +33,7 @@ static double offset_place(const struct vgk_sample *p, double g, int64_t at, dou
     g = isnan(g) ? -2 - (double)at : clamp(g, -1e9, 1e9);
     double x = (double)at + floor(g), edge = p->align_corners ? 0 : 1; /* mirrors at -edge / 2 and last + edge / 2 */
     *t = g - floor(g);
-    if (p->padding == VGK_SAMPLE_BORDER && (x < 0 || x >= last)) {
+    if (p->padding == VGK_SAMPLE_BORDER && (x + *t < -edge / 2 || x + *t > last + edge / 2)) {
         *t = 0;
         return x < 0 ? 0 : last;
     }
