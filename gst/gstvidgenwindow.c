@@ -390,7 +390,6 @@ end_windows (GstVidgenWindow *self)
   GstFlowReturn ret = GST_FLOW_OK;
   gint64 frame = first_frame (self) + self->info.centre;
 
-  /* Frames that have results, but were to be faded into the next window's. */
   while (ret == GST_FLOW_OK && frame + (self->n_runs ? overlap (self) : 0) < self->n_frames) {
     for (gint t = 0; t < self->n_tiles && ret == GST_FLOW_OK; t++)
       ret = run_tile (self, t);
@@ -398,10 +397,14 @@ end_windows (GstVidgenWindow *self)
       end_run (self);
     frame = first_frame (self) + self->info.centre;
   }
-  for (gint i = 0; i < overlap (self) && ret == GST_FLOW_OK && frame + i < self->n_frames; i++)
-    for (gint t = 0; t < self->n_tiles; t++)
-      if (self->fading[i * self->n_tiles + t])
-        put (self, frame + i, g_steal_pointer (&self->fading[i * self->n_tiles + t]));
+  /* What was to fade into the next window. */
+  if (ret == GST_FLOW_OK && frame < self->n_frames) {
+    for (gint i = 0; frame + i < self->n_frames; i++)
+      for (gint t = 0; t < self->n_tiles; t++)
+        if (self->fading[i * self->n_tiles + t])
+          put (self, frame + i, g_steal_pointer (&self->fading[i * self->n_tiles + t]));
+    self->done (self->user, self->n_frames - frame);
+  }
   return ret;
 }
 
