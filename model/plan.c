@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "window.h"
 
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
@@ -62,8 +63,8 @@ static enum vgk_status lay_out(struct vg_plan *p, int width, int height, struct 
                                struct vgk_error *err)
 {
     struct vg_net *net = NULL;
-    struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute};
-    enum vgk_status s = vg_model_bind(p->model, width, height, true, how.norms, &net, err);
+    struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes};
+    enum vgk_status s = vg_model_bind(p->model, width, height, p->info.window, true, how.norms, &net, err);
     for (int i = 0; !s && i < net->n_ops; i++)
         if (net->ops[i].op.kind == VGK_OP_CONV)
             net->ops[i].op.p.conv.exact_products = how.direct;
@@ -88,6 +89,8 @@ static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request
         return s;
     }
     c->direct = w && w->direct;
+    if ((s = vg_states_lay_out(p->model, &c->grid, &p->states, err)))
+        return s;
     return lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &c->program, err);
 }
 
@@ -308,7 +311,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
     bool one_tile = r->tile_width >= r->width && r->tile_height >= r->height; /* asked for: nobody cuts the frame */
     enum vgk_status s = check(r, err);
-    if (!s)
+    if (!s && !(s = vg_window_choose(m, r, &p->info, err)))
         s = cut_frame(p, r, NULL, 0, 0, 0, &whole, err);
     for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
          least *= 2) {
@@ -318,6 +321,11 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     }
     if (s)
         return s;
+    s = vg_window_emit(m, whole.program->net, &p->info, err);
+    if (s) {
+        vg_program_free(&whole.program);
+        return s;
+    }
     if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
         best = whole;
         whole.program = NULL;
@@ -404,15 +412,17 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     const struct vg_program *l = p->program;
     p->info = (struct vg_plan_info){
         .grid = &p->grid,
-        .window = 1,
-        .emit = 1,
-        .hop = 1,
+        .window = p->info.window,
+        .emit = p->info.emit,
+        .hop = p->info.hop,
+        .centre = p->info.centre,
         .norm_mode = p->first ? VG_NORM_PREVIOUS : VG_NORM_EXACT,
         .arena_bytes = p->first && vg_program_bytes(p->first) > vg_program_bytes(l) ? vg_program_bytes(p->first)
                                                                                     : vg_program_bytes(l),
         .weight_bytes = l->weights,
         .activation_bytes = (p->first && p->first->activations > l->activations ? p->first : l)->activations + l->persistent,
         .scratch_bytes = l->scratch_peak,
+        .state_bytes = p->states.bytes,
         .activation_floor = l->floor,
         .n_ops = l->n_steps,
         .bands = l->bands,
@@ -432,6 +442,7 @@ void vg_plan_free(struct vg_plan **plan)
         return;
     vg_program_free(&p->program);
     vg_program_free(&p->first);
+    vg_states_free(&p->states);
     vg_model_unref(&p->model);
     free(p);
     *plan = NULL;
