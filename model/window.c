@@ -70,9 +70,9 @@ enum vgk_status vg_window_finish(struct vg_model *m, struct vgk_error *err)
         return vgk_fail(err, VGK_ERR_INVALID, "%s: out-frames is %d, but its output has %d", s->path, given, s->emit);
     /* Two frames in and another number out: what comes out lies between them. */
     s->centre = s->window == 2 && s->emit != 2 ? -1 : s->emit < s->window ? (s->window - s->emit) / 2 : 0;
-    s->hop = s->centre < 0 ? 1 : s->emit < s->window ? s->emit : s->window;
     status = status ? status : read_int(m, "centre", -1, &centre, err);
     s->centre = centre > -2 ? centre : s->centre;
+    s->hop = s->centre < 0 ? 1 : s->emit < s->window ? s->emit : s->window;
     status = status ? status : read_int(m, "hop", 1, &s->hop, err);
     if (!status && (s->centre >= s->window || s->hop > s->window || (s->centre < 0 && s->window != 2)))
         return vgk_fail(err, VGK_ERR_INVALID, "%s: a window of %d frames with centre %d and hop %d: expected both to lie "
