@@ -8,6 +8,7 @@
 #include "model.h"
 #include "modelinfo.h"
 #include "norms.h"
+#include "stored.h"
 
 enum vg_role { VG_ROLE_FRAME, VG_ROLE_PARAMETER };
 
@@ -15,6 +16,7 @@ struct vg_model {
     atomic_int references;
     struct vg_graph *graph;
     struct vg_modelinfo *info;
+    struct vg_stored stored; /* statistics of its norms that lie beside it; n_sets 0 = none */
     struct vg_arena *arena; /* the summary's texts and arrays */
     struct vg_summary summary;
     int frame_input, frame_output; /* indices of graph inputs and outputs */

@@ -1,43 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "run.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_internal.h"
+#include "run_internal.h"
 
-/* A step with its addresses. */
-struct bound_step {
-    struct vgk_op op;
-    struct vgk_tensor in[VG_MAX_OPERANDS], out;
-    const void *packed;
-    void *scratch;
-};
+static char *address(const struct bound *b, size_t offset)
+{
+    const struct vg_program *l = b->program;
+    size_t fixed = l->weights + l->persistent;
+    return offset == SIZE_MAX    ? NULL
+           : offset < l->packed ? b->packed + offset
+           : offset < fixed     ? b->fixed + (offset - l->packed)
+                                : b->activations + (offset - fixed);
+}
 
-/* A program with its addresses. */
-struct bound {
-    const struct vg_program *program;
-    struct bound_step *steps;
-    struct vgk_tensor *inputs, *outputs; /* of the graph */
-    bool stale;                          /* a parameter changed: the prologue must run */
-};
-
-struct vg_run {
-    const struct vg_plan *plan;
-    char *arena;
-    struct bound main, first; /* first: see plan_internal.h */
-    bool kept;                /* there are statistics of a previous frame */
-    struct vg_run_info info;
-    const int *stop;          /* NULL, or another thread's wish */
-};
-
-static struct vgk_tensor at(char *arena, const struct vg_place *p)
+struct vgk_tensor vg_run_at(const struct bound *b, const struct vg_place *p)
 {
     struct vgk_tensor t = p->t;
     if (p->none)
         return (struct vgk_tensor){VGK_NONE};
-    t.data = p->offset == SIZE_MAX ? NULL : arena + p->offset;
+    t.data = address(b, p->offset);
     return t;
 }
 
@@ -68,10 +51,10 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
             if (b->in[k].data)
                 memcpy(b->in[k].data, step->in[k].constant, stored_bytes(&step->in[k]));
         }
-        if (step->packs) {
+        if (step->packs && !(bound == &r->exact && p->norms.shared)) {
             struct vgk_op op = b->op;
             op.in = in;
-            enum vgk_status s = p->backend->pack(p->device, &op, r->arena + step->packed_offset, err);
+            enum vgk_status s = p->backend->pack(p->device, &op, address(bound, step->packed_offset), err);
             if (s)
                 return s;
         }
@@ -82,9 +65,12 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
     return VGK_OK;
 }
 
-static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, struct bound *bound, struct vgk_error *err)
+/* The program's sections lie at these places of the arena. */
+static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, size_t packed, size_t fixed,
+                            struct bound *bound, struct vgk_error *err)
 {
-    *bound = (struct bound){.program = l, .stale = true};
+    *bound = (struct bound){.program = l, .packed = r->arena + packed, .fixed = r->arena + fixed,
+                            .activations = r->arena + r->plan->norms.activations_at, .stale = true};
     bound->steps = calloc(l->n_steps + 1, sizeof *bound->steps);
     bound->inputs = calloc(l->net->n_inputs + 1, sizeof *bound->inputs);
     bound->outputs = calloc(l->net->n_outputs + 1, sizeof *bound->outputs);
@@ -97,16 +83,16 @@ static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, struct
         b->op.in = b->in;
         b->op.out = &b->out;
         for (int k = 0; k < step->op.n_in || (k == 0 && step->type == VG_CALL_WRITE); k++)
-            b->in[k] = at(r->arena, &step->in[k]);
+            b->in[k] = vg_run_at(bound, &step->in[k]);
         if (step->type != VG_CALL_WRITE)
-            b->out = at(r->arena, &step->out);
-        b->packed = step->packed ? r->arena + step->packed_offset : NULL;
-        b->scratch = step->scratch ? r->arena + step->scratch_offset : NULL;
+            b->out = vg_run_at(bound, &step->out);
+        b->packed = step->packed ? address(bound, step->packed_offset) : NULL;
+        b->scratch = step->scratch ? address(bound, step->scratch_offset) : NULL;
     }
     for (int i = 0; i < l->net->n_inputs; i++)
-        bound->inputs[i] = at(r->arena, &l->inputs[i]);
+        bound->inputs[i] = vg_run_at(bound, &l->inputs[i]);
     for (int i = 0; i < l->net->n_outputs; i++)
-        bound->outputs[i] = at(r->arena, &l->outputs[i]);
+        bound->outputs[i] = vg_run_at(bound, &l->outputs[i]);
     return VGK_OK;
 }
 
@@ -131,13 +117,21 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
                         "to what it has, or choose smaller tiles", plan->info.arena_bytes,
                         (double)plan->info.arena_bytes / (1 << 20), sum->name);
     }
-    enum vgk_status s = bind(r, plan->program, &r->main, err);
-    if (!s && plan->first)
-        s = bind(r, plan->first, &r->first, err);
+    const struct vg_plan_norms *n = &plan->norms;
+    const struct vg_program *exact = plan->exact, *small = plan->small;
+    enum vgk_status s = bind(r, plan->program, 0, plan->program->packed, &r->main, err);
+    if (!s && exact)
+        s = bind(r, exact, n->shared ? 0 : n->exact_at, n->exact_at + (n->shared ? 0 : exact->packed), &r->exact, err);
+    if (!s && small)
+        s = bind(r, small, n->small_at, n->small_at + small->packed, &r->small, err);
     if (!s)
         s = fill(r, &r->main, err);
-    if (!s && plan->first) /* the same weights at the same places, but for what only this one reads */
-        s = fill(r, &r->first, err);
+    if (!s && exact)
+        s = fill(r, &r->exact, err);
+    if (!s && small)
+        s = fill(r, &r->small, err);
+    if (!s)
+        s = vg_run_norms_open(r, err);
     for (int i = 0; i < sum->n_parameters && !s; i++)
         s = vg_run_set_parameter(r, i, sum->parameters[i].defaults, err);
     if (s)
@@ -155,13 +149,15 @@ void vg_run_close(struct vg_run **run)
     if (r->arena)
         r->plan->backend->free(r->plan->device, r->arena);
     unbind(&r->main);
-    unbind(&r->first);
+    unbind(&r->exact);
+    unbind(&r->small);
+    vg_run_norms_close(r);
     free(r);
     *run = NULL;
 }
 
 /* Copies (and converts) between a tensor of the caller's and one in the arena; both have the same dims. */
-static enum vgk_status copy(struct vg_run *r, const struct vgk_tensor *src, const struct vgk_tensor *dst,
+enum vgk_status vg_run_copy(struct vg_run *r, const struct vgk_tensor *src, const struct vgk_tensor *dst,
                             struct vgk_error *err)
 {
     struct vgk_op op = {.kind = VGK_OP_COPY, .n_in = 1, .n_out = 1, .in = src, .out = dst};
@@ -170,17 +166,27 @@ static enum vgk_status copy(struct vg_run *r, const struct vgk_tensor *src, cons
     return s ? s : r->plan->backend->run(r->plan->device, &op, NULL, NULL, err);
 }
 
+static enum vgk_status set_input(struct vg_run *r, struct bound *b, int input, const float *values, struct vgk_error *err)
+{
+    if (!b->program)
+        return VGK_OK;
+    const struct vgk_tensor *to = &b->inputs[input];
+    struct vgk_tensor src = vgk_tensor_make(VGK_F32, to->rank, to->dim, VGK_ROW_MAJOR);
+    src.data = (void *)values;
+    b->stale = true;
+    return vg_run_copy(r, &src, to, err);
+}
+
 enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *values, struct vgk_error *err)
 {
     const struct vg_model *m = r->plan->model;
     for (int k = 0; k < r->plan->program->net->n_inputs; k++) {
         if (m->parameter_of[k] != i)
             continue;
-        const struct vgk_tensor *to = &r->main.inputs[k];
-        struct vgk_tensor src = vgk_tensor_make(VGK_F32, to->rank, to->dim, VGK_ROW_MAJOR);
-        src.data = (void *)values;
-        r->main.stale = r->first.stale = true;
-        return copy(r, &src, to, err);
+        enum vgk_status s = set_input(r, &r->main, k, values, err);
+        s = s ? s : set_input(r, &r->exact, k, values, err);
+        s = s ? s : set_input(r, &r->small, k, values, err);
+        return s ? s : vg_run_norms_parameter(r, i, values, err);
     }
     return vgk_fail(err, VGK_ERR_INVALID, "the model has no parameter %d", i);
 }
@@ -191,14 +197,6 @@ static struct vgk_tensor picture(const struct vgk_tensor *t, bool interleaved)
     static const int perm[4] = {0, 3, 1, 2};
     return interleaved ? vgk_tensor_permute(t, perm) : *t;
 }
-
-/* Where frames come from and go to: pictures, or the caller's tensors. */
-struct ends {
-    const struct vgk_frame *in, *out;
-    struct vgk_matrix to, from;
-    float low[3], high[3];
-    const struct vgk_tensor *src, *dst; /* instead of pictures; NULL data = nothing */
-};
 
 /* Rows [begin, end) of a frame; behind its end, its last row. */
 static struct vgk_frame frame_rows(const struct vgk_frame *f, int64_t begin, int64_t end)
@@ -234,7 +232,7 @@ static enum vgk_status read_rows(struct vg_run *r, const struct ends *e, const s
         return VGK_OK;
     struct vgk_tensor src = tensor_rows(e->src, net->values[net->inputs[net->frame_input]].axis[VG_Y], step->begin,
                                         step->end);
-    return copy(r, &src, to, err);
+    return vg_run_copy(r, &src, to, err);
 }
 
 static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
@@ -245,10 +243,10 @@ static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const 
     const struct vg_net *net = p->program->net;
     const struct vg_net_value *v = &net->values[net->outputs[p->model->frame_output]];
     if (!e->out) {
-        if (!e->dst || !e->dst->data)
+        if (!e->dst || !e->dst->data) /* statistics are all that is wanted */
             return VGK_OK;
         struct vgk_tensor dst = tensor_rows(e->dst, v->axis[VG_Y], step->begin, step->end);
-        return copy(r, from, &dst, err);
+        return vg_run_copy(r, from, &dst, err);
     }
     if (step->begin >= e->out->height) /* rows that only pad the frame */
         return VGK_OK;
@@ -261,7 +259,7 @@ static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const 
 
 void vg_run_watch(struct vg_run *r, const int *stop) { r->stop = stop; }
 
-static enum vgk_status run_program(struct vg_run *r, struct bound *bound, const struct ends *e, struct vgk_error *err)
+enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const struct ends *e, struct vgk_error *err)
 {
     const struct vg_program *l = bound->program;
     for (int i = bound->stale ? 0 : l->n_prologue; i < l->n_steps; i++) {
@@ -283,60 +281,24 @@ static enum vgk_status run_program(struct vg_run *r, struct bound *bound, const 
     return VGK_OK;
 }
 
-/* Weight of a frame in the kept statistics.  With 1 a deep net rings: each norm's statistics were measured on what the
- * norms before it made with older ones (26 styles on a moving clip: twice the flicker of exact norms; with 0.2 as much
- * as they have). */
-#define SMOOTHING 0.2f
-
-/* How far a norm's statistics have moved; see struct vg_run_info. */
-static double drift(const struct vgk_tensor *now, const struct vgk_tensor *kept)
-{
-    int64_t c = now->dim[1] / 3;
-    const float *a = now->data, *b = kept->data;
-    double sum = 0;
-    for (int64_t i = 0; i < c; i++) {
-        double ratio = fabs((double)a[c + i] / (double)b[c + i]);
-        sum += fabs(log(ratio)) + fabs((double)a[i] - (double)b[i]) * fabs((double)b[c + i]);
-    }
-    return sum / (double)c;
-}
-
-static enum vgk_status run_steps(struct vg_run *r, const struct ends *e, struct vgk_error *err)
-{
-    const struct vg_plan *p = r->plan;
-    enum vgk_status s = VGK_OK;
-    if (!p->first)
-        return run_program(r, &r->main, e, err);
-    bool again = !r->kept;
-    r->info.drift = 0;
-    if (r->kept) {
-        s = run_program(r, &r->main, e, err);
-        for (int i = 0; i < p->program->net->n_memories && !s; i++) {
-            struct vgk_tensor now = at(r->arena, &p->program->memories[i].now),
-                              kept = at(r->arena, &p->program->memories[i].kept);
-            double d = drift(&now, &kept);
-            r->info.drift = d > r->info.drift || d != d ? d : r->info.drift;
-        }
-        again = !(r->info.drift <= VG_RUN_CUT); /* NaN too */
-        r->info.cuts += again;
-    }
-    if (!s && again)
-        s = run_program(r, &r->first, e, err);
-    for (int i = 0; i < p->program->net->n_memories && !s; i++) {
-        const struct vg_program *l = again ? p->first : p->program;
-        struct vgk_tensor now = at(r->arena, &l->memories[i].now), kept = at(r->arena, &l->memories[i].kept);
-        const float *from = now.data;
-        float *to = kept.data;
-        for (int64_t k = 0; k < vgk_tensor_count(&kept); k++)
-            to[k] = again ? from[k] : to[k] + SMOOTHING * (from[k] - to[k]);
-    }
-    r->kept = !s;
-    return s;
-}
-
 void vg_run_next(struct vg_run *r) { (void)r; }
 
-void vg_run_reset(struct vg_run *r) { r->kept = false; }
+void vg_run_reset(struct vg_run *r) { r->norms.kept = false; }
+
+struct ends vg_run_ends(const struct vg_run *r, const struct vgk_frame *in, const struct vgk_colour *colour,
+                        const struct vgk_frame *out)
+{
+    const struct vg_summary *sum = &r->plan->model->summary;
+    struct ends e = {.in = in, .out = out, .to = vgk_matrix_in(colour, &sum->in),
+                     .from = vgk_matrix_out(colour, &sum->out)};
+    for (int k = 0; k < 3; k++) {
+        const struct vgk_pixels *px = &sum->out;
+        float a = (0 - px->mean[k]) * px->scale[k], b = (1 - px->mean[k]) * px->scale[k];
+        e.low[k] = a < b ? a : b;
+        e.high[k] = a < b ? b : a;
+    }
+    return e;
+}
 
 void vg_run_info(const struct vg_run *r, struct vg_run_info *info) { *info = r->info; }
 
@@ -346,22 +308,17 @@ enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct 
     const struct vg_plan *p = r->plan;
     const struct vg_summary *sum = &p->model->summary;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
-    (void)column, (void)row;
     int width = vg_axis_scale(x, (int)vgk_round_up((size_t)x->tile, (size_t)sum->align_x));
     int height = vg_axis_scale(y, (int)vgk_round_up((size_t)y->tile, (size_t)sum->align_y));
     if (in->width < 1 || in->height < 1 || in->width > x->tile || in->height > y->tile || out->width > width ||
         out->height > height)
         return vgk_fail(err, VGK_ERR_INVALID, "a tile of %dx%d to %dx%d, the plan has %dx%d to %dx%d", in->width,
                         in->height, out->width, out->height, x->tile, y->tile, width, height);
-    struct ends e = {.in = in, .out = out, .to = vgk_matrix_in(colour, &sum->in),
-                     .from = vgk_matrix_out(colour, &sum->out)};
-    for (int k = 0; k < 3; k++) {
-        const struct vgk_pixels *px = &sum->out;
-        float a = (0 - px->mean[k]) * px->scale[k], b = (1 - px->mean[k]) * px->scale[k];
-        e.low[k] = a < b ? a : b;
-        e.high[k] = a < b ? b : a;
-    }
-    return run_steps(r, &e, err);
+    struct ends e = vg_run_ends(r, in, colour, out);
+    enum vgk_status s = vg_run_steps(r, &e, err);
+    if (!s)
+        vg_run_norms_compare(r, column, row, out);
+    return s;
 }
 
 enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,
@@ -373,18 +330,20 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
     if (n_in > net->n_inputs || n_out > net->n_outputs)
         return vgk_fail(err, VGK_ERR_INVALID, "%d inputs and %d outputs, the model has %d and %d", n_in, n_out,
                         net->n_inputs, net->n_outputs);
+    struct bound *all[] = {&r->main, &r->exact, &r->small};
     for (int i = 0; i < n_in && !s; i++)
-        if (in[i].data && i != net->frame_input) {
-            s = copy(r, &in[i], &r->main.inputs[i], err);
-            r->main.stale = r->first.stale = true;
-        }
-    bool banded = r->plan->program->bands > 1 || r->plan->first;
+        for (int k = 0; k < 3 && !s && in[i].data && i != net->frame_input; k++)
+            if (all[k]->program) {
+                s = vg_run_copy(r, &in[i], &all[k]->inputs[i], err);
+                all[k]->stale = true;
+            }
+    bool banded = r->plan->program->bands > 1 || r->plan->exact;
     struct ends e = {.src = net->frame_input >= 0 && net->frame_input < n_in ? &in[net->frame_input] : NULL,
                      .dst = banded && picture_out < n_out ? &out[picture_out] : NULL};
     if (!s)
-        s = run_steps(r, &e, err);
+        s = vg_run_steps(r, &e, err);
     for (int i = 0; i < n_out && !s && !banded; i++)
         if (out[i].data)
-            s = copy(r, &r->main.outputs[i], &out[i], err);
+            s = vg_run_copy(r, &r->main.outputs[i], &out[i], err);
     return s;
 }

@@ -333,7 +333,7 @@ enum vgk_status nets_open(struct nets_run *r, struct vg_model *m, struct vgk_dev
         return s;
     r->plan.info.grid = &r->plan.grid;
     r->plan.info.window = r->plan.info.emit = r->plan.info.hop = 1;
-    r->plan.info.arena_bytes = vg_program_bytes(r->plan.program);
+    r->plan.info.arena_bytes = vg_plan_arrange(&r->plan);
     if ((s = vg_run_open(&r->plan, &r->run, err)))
         nets_close(r);
     return s;
