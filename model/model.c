@@ -366,9 +366,9 @@ enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct 
     const char *slash = strrchr(m->summary.path, '/');
     m->summary.name = slash ? slash + 1 : m->summary.path;
     if ((s = vg_onnx_load(path, &m->graph, err)) || (s = vg_modelinfo_load(info, m->graph, &m->info, err)) ||
-        (s = check_operators(m, err)) || (s = read_roles(m, err)) || (s = summarise(m, err)) ||
-        (s = vg_stored_load(norms, m->graph, parameter_values(&m->summary), &m->stored, err)))
+        (s = check_operators(m, err)) || (s = read_roles(m, err)) || (s = summarise(m, err)))
         goto done;
+    vg_stored_load(norms, m->graph, parameter_values(&m->summary), &m->stored, &m->stored_error);
     const char *name = vg_modelinfo_text(m->info, "vidgen", "name");
     m->summary.name = name ? name : m->summary.name;
     m->summary.opset = (int)m->graph->opset;

@@ -16,7 +16,8 @@ struct vg_model {
     atomic_int references;
     struct vg_graph *graph;
     struct vg_modelinfo *info;
-    struct vg_stored stored; /* statistics of its norms that lie beside it; n_sets 0 = none */
+    struct vg_stored stored; /* statistics of its norms that lie beside it; n_sets 0 = none, or what is there */
+    struct vgk_error stored_error; /* cannot be used: why.  Only whoever wants them needs to know */
     struct vg_arena *arena; /* the summary's texts and arrays */
     struct vg_summary summary;
     int frame_input, frame_output; /* indices of graph inputs and outputs */

@@ -103,6 +103,11 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_requ
         return s;
     bool none = !probe->net->n_memories || (fixed_size && n->mode == VG_NORM_THUMBNAIL);
     n->stored = !r->norm_measure && p->model->stored.n_sets && vg_stored_matches(&p->model->stored, probe->net);
+    if (!none && !r->norm_measure && *p->model->stored_error.text &&
+        (n->mode == VG_NORM_FROZEN || n->mode == VG_NORM_AUTO)) {
+        vg_program_free(&probe);
+        return vgk_fail(err, VGK_ERR_INVALID, "%s", p->model->stored_error.text);
+    }
     if (n->mode == VG_NORM_AUTO)
         n->mode = n->stored ? VG_NORM_FROZEN : VG_NORM_PREVIOUS;
     if ((none && n->mode != VG_NORM_TILE) || (n->mode == VG_NORM_PREVIOUS && asks_for_tiles(r)))

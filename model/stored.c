@@ -151,9 +151,11 @@ static void write_list(FILE *f, const char *key, const float *v, int64_t n)
 enum vgk_status vg_stored_write(const char *path, const struct vg_graph *g, const struct vg_stored *s,
                                 struct vgk_error *err)
 {
-    FILE *f = fopen(path, "w");
+    char part[4096];
+    snprintf(part, sizeof part, "%s.part", path);
+    FILE *f = fopen(part, "w");
     if (!f)
-        return vgk_fail(err, VGK_ERR_FILE, "%s cannot be written: %s", path, strerror(errno));
+        return vgk_fail(err, VGK_ERR_FILE, "%s cannot be written: %s", part, strerror(errno));
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0), before = c ? uselocale(c) : (locale_t)0;
     fprintf(f, "# Statistics of norms over the whole frame, measured by vidgen freeze\n[norms]\nmodel=%016" PRIx64
             "\nsets=%d\ncounts=", vg_stored_fingerprint(g), s->n_sets);
@@ -179,12 +181,17 @@ enum vgk_status vg_stored_write(const char *path, const struct vg_graph *g, cons
     long size = ftell(f);
     bool failed = ferror(f) != 0;
     failed = fclose(f) != 0 || failed;
-    if (failed)
-        return vgk_fail(err, VGK_ERR_FILE, "%s cannot be written: %s", path, strerror(errno));
-    if (size < 0 || (size_t)size > VG_MODELINFO_MAX_FILE)
-        return vgk_fail(err, VGK_ERR_INVALID, "%s has %ld bytes, more than the %zu that are read: measure fewer sets", path,
-                        size, VG_MODELINFO_MAX_FILE);
-    return VGK_OK;
+    enum vgk_status status = VGK_OK;
+    if (failed || size < 0)
+        status = vgk_fail(err, VGK_ERR_FILE, "%s cannot be written: %s", part, strerror(errno));
+    else if ((size_t)size > VG_MODELINFO_MAX_FILE)
+        status = vgk_fail(err, VGK_ERR_INVALID, "%s would have %ld bytes, more than the %zu that are read", path, size,
+                     VG_MODELINFO_MAX_FILE);
+    else if (rename(part, path))
+        status = vgk_fail(err, VGK_ERR_FILE, "%s cannot be written: %s", path, strerror(errno));
+    if (status)
+        unlink(part);
+    return status;
 }
 
 /* --- use --- */

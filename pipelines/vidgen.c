@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* vidgen IN -o OUT: a model over a video file, from the command line.  `vidgen plan`: see plan.c.
+/* vidgen IN -o OUT: a model over a video file, from the command line.  `vidgen plan`: see plan.c; `vidgen freeze`:
+ * freeze.c.
  *
  * Messages and progress go to stderr, the closing line to stdout.  What is written lies in OUT.part until all frames
  * that went in have come out; then it gets its name.  Exit status: enum exit_code. */
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "freeze.h"
 #include "plan.h"
 #include "transcode.h"
 
@@ -416,6 +418,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "plan") == 0)
         return plan_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "freeze") == 0)
+        return freeze_main(argc - 1, argv + 1);
 
     char *out = NULL, *model = NULL, *memory = NULL, *encoder = NULL, **values = NULL, **inputs = NULL;
     int tile_width = 0, tile_height = 0, threads = 0;
@@ -442,7 +446,8 @@ int main(int argc, char **argv)
     g_option_context_set_description(
         context, "Exit status: 0 done; 1 error; 2 usage; 4 stopped by a signal, OUT is playable;\n"
                  "5 does not fit in memory or on the disk; 130 killed by the second signal.\n\n"
-                 "vidgen plan MODEL tells what a model needs, and how it would run: vidgen plan --help.\n");
+                 "vidgen plan MODEL tells what a model needs, and how it would run: vidgen plan --help.\n"
+                 "vidgen freeze MODEL CLIP measures its norms, for norm-mode=frozen: vidgen freeze --help.\n");
     g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_add_group(context, gst_init_get_option_group());
     GError *error = NULL;
