@@ -18,6 +18,22 @@ gst_vidgen_norm_mode_get_type (void)
   return type;
 }
 
+GType
+gst_vidgen_scene_cut_get_type (void)
+{
+  static GType type;
+  static const GEnumValue values[] = {
+    {GST_VIDGEN_SCENE_CUT_AUTO, "Where the model looks at more than one frame", "auto"},
+    {GST_VIDGEN_SCENE_CUT_ON, "Always", "on"},
+    {GST_VIDGEN_SCENE_CUT_OFF, "Never", "off"},
+    {0, NULL, NULL},
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenSceneCut", values));
+  return type;
+}
+
 void
 gst_vidgen_settings_install (GObjectClass *klass)
 {
@@ -69,6 +85,21 @@ gst_vidgen_settings_install (GObjectClass *klass)
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_NORM_MODE, 0);
   /**
+   * GstVidgenModel:scene-cut:
+   *
+   * What a model knows of a scene must not reach into the next one.  Where a cut is found, windows of frames end with
+   * the scene's last frame and begin again with the next one's first, interpolated frames are those of the nearer side,
+   * and states and norm statistics are forgotten.  A frame begins a scene when its coarse picture hardly correlates
+   * with the last one's, whatever the brightness (a flash is no cut) and at any shift of up to a tenth of the width (a
+   * pan is no cut).
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_SCENE_CUT,
+      g_param_spec_enum ("scene-cut", "Scene cut", "When to look for scene cuts, which windows, states and statistics "
+          "must not reach across",
+          GST_TYPE_VIDGEN_SCENE_CUT, GST_VIDGEN_SCENE_CUT_AUTO,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING));
+  gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_SCENE_CUT, 0);
+  /**
    * GstVidgenModel:parameters:
    *
    * A field for each of the model's inputs that is not a picture: an array of floats, a number, or a string of
@@ -91,8 +122,8 @@ gst_vidgen_settings_install (GObjectClass *klass)
           NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_STATS,
       g_param_spec_boxed ("stats", "Statistics",
-          "Counters: frames, tiles, dropped (frames that came too late), fps (of the last second), mean-time and "
-          "max-time (ns of computing for a frame), device-memory and device-memory-peak (bytes), norm-drift and "
+          "Counters: frames, tiles, dropped (frames that came too late), cuts (scenes that ended, see scene-cut), fps (of "
+          "the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory and device-memory-peak (bytes), norm-drift and "
           "norm-cuts (see norm-mode)",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_ACTIVE_DEVICE,
@@ -128,6 +159,9 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
     case GST_VIDGEN_SETTING_NORM_MODE:
       planner->norm_mode = g_value_get_enum (value);
       break;
+    case GST_VIDGEN_SETTING_SCENE_CUT:
+      planner->scene_cut = g_value_get_enum (value);
+      break;
     default:
       id = GST_VIDGEN_SETTING_0;
   }
@@ -154,6 +188,9 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       break;
     case GST_VIDGEN_SETTING_NORM_MODE:
       g_value_set_enum (value, planner->norm_mode);
+      break;
+    case GST_VIDGEN_SETTING_SCENE_CUT:
+      g_value_set_enum (value, planner->scene_cut);
       break;
     case GST_VIDGEN_SETTING_PARAMETERS:
       gst_value_set_structure (value, planner->parameters);

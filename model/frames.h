@@ -5,7 +5,9 @@
 
 #include "../kernels/frame.h"
 
-/* A frame that looks like another one, of its own size, without gaps in `memory`: 4 bytes a pixel are enough. */
+#define VG_FRAME_STEP 4 /* bytes that a pixel takes at most */
+
+/* A frame that looks like another one, of its own size, without gaps in `memory`. */
 struct vgk_frame vg_frame_like(const struct vgk_frame *, int width, int height, uint8_t *memory);
 
 /* Means of what each pixel of `to` covers; `to` is not larger. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "window.h"
 
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
@@ -67,8 +68,8 @@ static enum vgk_status lay_out(struct vg_plan *p, int width, int height, struct 
                                struct vgk_error *err)
 {
     struct vg_net *net = NULL;
-    struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute};
-    enum vgk_status s = vg_model_bind(p->model, width, height, true, how.norms, &net, err);
+    struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes};
+    enum vgk_status s = vg_model_bind(p->model, width, height, p->info.window, true, how.norms, &net, err);
     for (int i = 0; !s && i < net->n_ops; i++)
         if (net->ops[i].op.kind == VGK_OP_CONV)
             net->ops[i].op.p.conv.exact_products = how.direct;
@@ -93,6 +94,8 @@ static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request
         return s;
     }
     c->direct = w && w->direct;
+    if ((s = vg_states_lay_out(p->model, &c->grid, &p->states, err)))
+        return s;
     return lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct), &c->program, err);
 }
 
@@ -114,9 +117,13 @@ enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r
 {
     struct cut c = {.program = NULL};
     enum vg_norm_source before = p->norms.source;
+    struct vg_states states = p->states; /* those of the tiles */
+    p->states = (struct vg_states){0};
     p->norms.source = source;
     enum vgk_status s = cut_whole(p, r, &c, err);
     p->norms.source = before;
+    vg_states_free(&p->states);
+    p->states = states;
     *grid = c.grid;
     *program = c.program;
     return s;
@@ -310,7 +317,12 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     enum vgk_status s = cut_whole(p, r, &whole, err);
     if (s)
         return s;
-    snprintf(p->global_why, sizeof p->global_why, "%s", whole.program->net->global_why ? whole.program->net->global_why : "");
+    s = vg_window_emit(m, whole.program->net, &p->info, err);
+    if (s) {
+        vg_program_free(&whole.program);
+        return s;
+    }
+    vg_plan_norms_global(p, whole.program->net->global_why);
     if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
         best = whole;
         whole.program = NULL;
@@ -379,7 +391,7 @@ static enum vgk_status make_all(struct vg_plan *p, const struct vg_plan_request 
 {
     size_t max_bytes = budget(p->backend, p->device, r->max_bytes), beside = 0;
     enum vgk_status s = check(r, err);
-    if (!s)
+    if (!s && !(s = vg_window_choose(p->model, r, &p->info, err)))
         s = vg_plan_norms_begin(p, r, &beside, err);
     if (!s && beside >= max_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s: what its norms need in this norm-mode takes %zu bytes, max-device-memory is "
@@ -426,9 +438,10 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     const struct vg_program *l = p->program;
     p->info = (struct vg_plan_info){
         .grid = &p->grid,
-        .window = 1,
-        .emit = 1,
-        .hop = 1,
+        .window = p->info.window,
+        .emit = p->info.emit,
+        .hop = p->info.hop,
+        .centre = p->info.centre,
         .norm_mode = p->norms.mode,
         .norm_count = p->norms.mode == VG_NORM_EXACT ? 0 : (p->exact ? p->exact : l)->net->n_memories,
         .norm_stored = p->norms.stored,
@@ -438,6 +451,7 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         .weight_bytes = l->weights,
         .activation_bytes = p->norms.arena - l->weights,
         .scratch_bytes = l->scratch_peak,
+        .state_bytes = p->states.bytes,
         .activation_floor = l->floor,
         .n_ops = l->n_steps,
         .bands = l->bands,
@@ -456,6 +470,7 @@ void vg_plan_free(struct vg_plan **plan)
     if (!p)
         return;
     drop(p);
+    vg_states_free(&p->states);
     vg_model_unref(&p->model);
     free(p);
     *plan = NULL;

@@ -6,6 +6,7 @@
 #include "model_internal.h"
 #include "plan.h"
 #include "program.h"
+#include "states.h"
 
 struct vg_plan {
     struct vg_model *model;
@@ -27,6 +28,7 @@ struct vg_plan {
         size_t exact_at, small_at, frame_at, frame_bytes, small_frame_at, activations_at, arena;
     } norms;
     struct vg_grid grid;
+    struct vg_states states; /* at the end of the arena */
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
     char global_why[512], warning[1024];
@@ -44,6 +46,8 @@ size_t vg_plan_arrange(struct vg_plan *);
 /* Decides the mode, and how much memory what is beside `program` takes: *beside. */
 enum vgk_status vg_plan_norms_begin(struct vg_plan *, const struct vg_plan_request *, size_t *beside,
                                     struct vgk_error *);
+/* What depends on the whole frame, by the program's net. */
+void vg_plan_norms_global(struct vg_plan *, const char *why);
 /* With `program` and grid: the others, and where they lie.  VGK_ERR_NOMEM tells what would do. */
 enum vgk_status vg_plan_norms_end(struct vg_plan *, size_t max_bytes, struct vgk_error *);
 

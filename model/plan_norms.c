@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What norms want beside the program that tiles run through: programs of the whole frame, and room to compare. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "frames.h"
 #include "plan_internal.h"
+#include "window.h"
 
 #define SMALL_SIZE 512  /* pixels: the longer side of a reduced frame */
-#define FRAME_STEP 4    /* bytes a pixel of a frame takes at most */
 
 static size_t fixed_bytes(const struct vg_program *p) { return p ? p->weights + p->persistent : 0; }
 
@@ -53,12 +55,12 @@ size_t vg_plan_arrange(struct vg_plan *p)
     n->frame_at = at;
     at += n->frame_bytes;
     n->small_frame_at = at;
-    at += p->small ? vgk_round_up((size_t)n->small_width * (size_t)n->small_height * FRAME_STEP, VGK_ALIGN) : 0;
+    at += p->small ? vgk_round_up((size_t)n->small_width * (size_t)n->small_height * VG_FRAME_STEP * (size_t)p->info.window, VGK_ALIGN) : 0;
     n->activations_at = at;
     for (int i = 0; i < 3; i++)
         if (all[i] && all[i]->activations > most)
             most = all[i]->activations;
-    return n->arena = at + most;
+    return n->arena = at + most + p->program->states;
 }
 
 static bool wants_exact(const struct vg_plan_norms *n)
@@ -101,7 +103,9 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_requ
     enum vgk_status s = vg_plan_whole(p, r, VG_NORM_OWN_KEPT, &grid, &probe, err);
     if (s)
         return s;
-    bool none = !probe->net->n_memories || (fixed_size && n->mode == VG_NORM_THUMBNAIL);
+    /* A reduced frame, or one that is done twice, has no states of its own. */
+    bool states = p->model->summary.n_states > 0;
+    bool none = !probe->net->n_memories || ((fixed_size || states) && n->mode == VG_NORM_THUMBNAIL);
     n->stored = !r->norm_measure && p->model->stored.n_sets && vg_stored_matches(&p->model->stored, probe->net);
     if (!none && !r->norm_measure && *p->model->stored_error.text &&
         (n->mode == VG_NORM_FROZEN || n->mode == VG_NORM_AUTO)) {
@@ -116,10 +120,11 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_requ
     n->source = n->mode == VG_NORM_PREVIOUS                                  ? VG_NORM_KEPT
                 : n->mode == VG_NORM_FROZEN || n->mode == VG_NORM_THUMBNAIL ? VG_NORM_GIVEN
                                                                              : VG_NORM_OWN;
-    n->errors = r->norm_errors && n->mode != VG_NORM_EXACT && probe->net->n_memories;
+    n->errors = r->norm_errors && n->mode != VG_NORM_EXACT && probe->net->n_memories && !states &&
+                p->info.emit == 1 && vg_window_time_input(p->model) < 0;
     if (n->errors) {
         size_t w = (size_t)vg_axis_scale(&grid.x, grid.x.frame), h = (size_t)vg_axis_scale(&grid.y, grid.y.frame);
-        n->frame_bytes = vgk_round_up(w * h * FRAME_STEP, VGK_ALIGN);
+        n->frame_bytes = vgk_round_up(w * h * VG_FRAME_STEP, VGK_ALIGN);
         *beside += n->frame_bytes;
     }
     if (wants_exact(n)) /* its packed weights may be those of the program, or not */
@@ -131,7 +136,8 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_requ
         n->small_height = small.height;
         s = vg_plan_whole(p, &small, VG_NORM_OWN_KEPT, &grid, &p->small, err);
         if (!s)
-            *beside += fixed_bytes(p->small) + (size_t)small.width * (size_t)small.height * FRAME_STEP + VGK_ALIGN;
+            *beside += fixed_bytes(p->small) + (size_t)small.width * (size_t)small.height * VG_FRAME_STEP * (size_t)p->info.window +
+                       VGK_ALIGN;
     }
     return s;
 }
@@ -172,4 +178,11 @@ enum vgk_status vg_plan_norms_end(struct vg_plan *p, size_t max_bytes, struct vg
         return vgk_fail(err, VGK_ERR_NOMEM, "%s needs %zu bytes in this norm-mode, max-device-memory is %zu: set it to that "
                         "or more, or norm-mode to exact", p->model->summary.path, n->arena, max_bytes);
     return VGK_OK;
+}
+
+void vg_plan_norms_global(struct vg_plan *p, const char *why)
+{
+    if (!why && p->norms.mode == VG_NORM_FROZEN && !p->norms.stored && p->model->summary.n_states)
+        why = "statistics are measured on whole frames, and so are its states";
+    snprintf(p->global_why, sizeof p->global_why, "%s", why ? why : "");
 }

@@ -34,28 +34,31 @@ struct vg_run {
         bool kept;               /* PREVIOUS: there are statistics of a frame before */
         bool ready;              /* program has its statistics */
         bool comparing;          /* this frame's tiles with what lies at frame_at */
-        struct vgk_frame frame;
+        struct vgk_frame frame, *small; /* what lies at frame_at; the window's reduced frames */
         double error_sum;
         uint64_t error_values;
     } norms;
+    bool begun;               /* there is a run before: its states */
+    int which;                /* copy of the states that it left */
     struct vg_run_info info;
     const int *stop;          /* NULL, or another thread's wish */
 };
 
 /* Where frames come from and go to: pictures, or the caller's tensors. */
 struct ends {
-    const struct vgk_frame *in, *out; /* out NULL: to nowhere */
+    const struct vgk_frame *in, *out; /* [window], [emit]; out NULL: to nowhere */
+    int column, row;
     struct vgk_matrix to, from;
     float low[3], high[3];
-    const struct vgk_tensor *src, *dst; /* instead of pictures; NULL data = nothing */
+    const struct vgk_tensor *src, *dst; /* instead of pictures: of each input, and of the picture among the outputs; NULL
+                                           (data) = nothing */
+    int n_src;
 };
 
 /* run.c */
 struct vgk_tensor vg_run_at(const struct bound *, const struct vg_place *);
-enum vgk_status vg_run_copy(struct vg_run *, const struct vgk_tensor *src, const struct vgk_tensor *dst,
-                            struct vgk_error *);
-struct ends vg_run_ends(const struct vg_run *, const struct vgk_frame *in, const struct vgk_colour *,
-                        const struct vgk_frame *out);
+struct ends vg_run_ends(const struct vg_run *, int column, int row, const struct vgk_frame *in,
+                        const struct vgk_colour *, const struct vgk_frame *out);
 enum vgk_status vg_run_program(struct vg_run *, struct bound *, const struct ends *, struct vgk_error *);
 
 /* run_norms.c */

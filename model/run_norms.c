@@ -25,7 +25,9 @@ enum vgk_status vg_run_norms_open(struct vg_run *r, struct vgk_error *err)
     for (int i = 0; i < sum->n_parameters; i++)
         values += (size_t)sum->parameters[i].count;
     r->norms.parameters = calloc(values, sizeof *r->norms.parameters);
-    if (!r->norms.parameters || !vg_statistics_make(measuring_program(p)->net, &r->norms.statistics))
+    r->norms.small = p->small ? calloc((size_t)p->info.window, sizeof *r->norms.small) : NULL;
+    if (!r->norms.parameters || (p->small && !r->norms.small) ||
+        !vg_statistics_make(measuring_program(p)->net, &r->norms.statistics))
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the run");
     return VGK_OK;
 }
@@ -34,6 +36,7 @@ void vg_run_norms_close(struct vg_run *r)
 {
     vg_statistics_free(&r->norms.statistics);
     free(r->norms.parameters);
+    free(r->norms.small);
 }
 
 const struct vg_statistics *vg_run_statistics(const struct vg_run *r) { return &r->norms.statistics; }
@@ -54,7 +57,7 @@ static enum vgk_status fetch(struct vg_run *r, const struct bound *b, struct vgk
     enum vgk_status status = VGK_OK;
     for (int i = 0; i < s->n && !status; i++) {
         struct vgk_tensor from = vg_run_at(b, &b->program->memories[i].now), to = host(&from, s->now + s->parts[i].at);
-        status = vg_run_copy(r, &from, &to, err);
+        status = vg_copy(r->plan, &from, &to, err);
     }
     return status;
 }
@@ -67,7 +70,7 @@ static enum vgk_status give(struct vg_run *r, struct vgk_error *err)
     enum vgk_status status = VGK_OK;
     for (int i = 0; i < s->n && !status; i++) {
         struct vgk_tensor to = vg_run_at(b, &b->program->memories[i].kept), from = host(&to, s->kept + s->parts[i].at);
-        status = vg_run_copy(r, &from, &to, err);
+        status = vg_copy(r->plan, &from, &to, err);
     }
     b->stale = true; /* what follows from them */
     r->norms.ready = !status;
@@ -124,9 +127,14 @@ static enum vgk_status run_small(struct vg_run *r, const struct vgk_frame *in, c
                                  struct vgk_error *err)
 {
     const struct vg_plan_norms *n = &r->plan->norms;
-    struct vgk_frame small = vg_frame_like(in, n->small_width, n->small_height, (uint8_t *)r->arena + n->small_frame_at);
-    vg_frame_shrink(in, &small);
-    struct ends e = vg_run_ends(r, &small, colour, NULL);
+    struct vgk_frame *small = r->norms.small;
+    uint8_t *memory = (uint8_t *)r->arena + n->small_frame_at;
+    for (int k = 0; k < r->plan->info.window; k++) {
+        small[k] = vg_frame_like(&in[k], n->small_width, n->small_height, memory);
+        vg_frame_shrink(&in[k], &small[k]);
+        memory += (size_t)n->small_width * (size_t)n->small_height * VG_FRAME_STEP;
+    }
+    struct ends e = vg_run_ends(r, 0, 0, small, colour, NULL);
     enum vgk_status s = vg_run_program(r, &r->small, &e, err);
     s = s ? s : fetch(r, &r->small, err);
     if (s)
@@ -148,14 +156,14 @@ enum vgk_status vg_run_begin(struct vg_run *r, const struct vgk_frame *in, const
     if (!s && p->small)
         s = run_small(r, in, colour, err);
     if (!s && measures(r) && in_tiles(p)) {
-        struct ends e = vg_run_ends(r, in, colour, NULL);
+        struct ends e = vg_run_ends(r, 0, 0, in, colour, NULL);
         if ((s = run_exact(r, &e, err)))
             return s;
         vg_statistics_follow(&n->statistics, 1);
         s = give(r, err);
     } else if (!s && compare && p->norms.errors && !measures(r)) {
         n->frame = vg_frame_like(compare, compare->width, compare->height, (uint8_t *)r->arena + p->norms.frame_at);
-        struct ends e = vg_run_ends(r, in, colour, &n->frame);
+        struct ends e = vg_run_ends(r, 0, 0, in, colour, &n->frame);
         s = vg_run_program(r, &r->exact, &e, err);
         n->comparing = !s;
     }
