@@ -24,6 +24,8 @@ struct vg_plan;
  * AUTO: EXACT; for live streams FROZEN if there is a file, else PREVIOUS.
  * A model that has none of these is EXACT in all modes. */
 enum vg_norm_mode { VG_NORM_EXACT, VG_NORM_PREVIOUS, VG_NORM_FROZEN, VG_NORM_THUMBNAIL, VG_NORM_TILE, VG_NORM_AUTO };
+const char *vg_norm_mode_name(enum vg_norm_mode); /* "exact", "previous" ... */
+#define VG_NORM_MODES 6
 #define VG_NORM_FRAMES 8 /* that FROZEN measures when not told how many */
 
 struct vg_plan_request {

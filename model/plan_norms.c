@@ -10,6 +10,12 @@
 
 #define SMALL_SIZE 512  /* pixels: the longer side of a reduced frame */
 
+const char *vg_norm_mode_name(enum vg_norm_mode mode)
+{
+    static const char *const names[VG_NORM_MODES] = {"exact", "previous", "frozen", "thumbnail", "tile", "auto"};
+    return names[mode];
+}
+
 static size_t fixed_bytes(const struct vg_program *p) { return p ? p->weights + p->persistent : 0; }
 
 /* The kernels' own constants lie at the same places in both: equal kernels for equal shapes.  (The net's other constants

@@ -352,7 +352,7 @@ static void close_file(Run *run)
 }
 
 static int run_file(Run *run, const char *encoder, const char *muxer, GstStructure *parameters, const char *model,
-                    guint64 max_bytes, int tile_width, int tile_height, int threads)
+                    guint64 max_bytes, const char *norms, int tile_width, int tile_height, int threads)
 {
     GError *error = NULL;
     char *uri = gst_filename_to_uri(run->in, &error);
@@ -375,6 +375,8 @@ static int run_file(Run *run, const char *encoder, const char *muxer, GstStructu
         g_object_set(element, "parameters", parameters, NULL);
     if (max_bytes)
         g_object_set(element, "max-device-memory", max_bytes, NULL);
+    if (norms)
+        gst_util_set_object_arg(G_OBJECT(element), "norm-mode", norms);
     g_object_set(element, "tile-width", tile_width, "tile-height", tile_height, "threads", threads, NULL);
 
     run->loop = g_main_loop_new(NULL, FALSE);
@@ -421,7 +423,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "freeze") == 0)
         return freeze_main(argc - 1, argv + 1);
 
-    char *out = NULL, *model = NULL, *memory = NULL, *encoder = NULL, **values = NULL, **inputs = NULL;
+    char *out = NULL, *model = NULL, *memory = NULL, *norms = NULL, *encoder = NULL, **values = NULL, **inputs = NULL;
     int tile_width = 0, tile_height = 0, threads = 0;
     gboolean overwrite = FALSE, quiet = FALSE, verbose = FALSE, version = FALSE;
     const GOptionEntry entries[] = {
@@ -431,6 +433,8 @@ int main(int argc, char **argv)
         {"parameter", 'p', 0, G_OPTION_ARG_STRING_ARRAY, &values,
          "a value of the model's: style_weights=1:0.5,2:0.5", "NAME=VALUE"},
         {"max-device-memory", 0, 0, G_OPTION_ARG_STRING, &memory, "never take more for the model (512M, 4G)", "BYTES"},
+        {"norm-mode", 0, 0, G_OPTION_ARG_STRING, &norms,
+         "whose statistics norms use: exact, previous, frozen, thumbnail, tile (auto)", "MODE"},
         {"tile-width", 0, 0, G_OPTION_ARG_INT, &tile_width, "width of a tile in pixels (0 = by plan)", "N"},
         {"tile-height", 0, 0, G_OPTION_ARG_INT, &tile_height, "height of a tile in pixels (0 = by plan)", "N"},
         {"threads", 0, 0, G_OPTION_ARG_INT, &threads, "threads of the model (0 = as many as there are)", "N"},
@@ -478,6 +482,8 @@ int main(int argc, char **argv)
         code = usage("-p %s: expected name=value", wrong);
     } else if (memory && !max_bytes) {
         code = usage("--max-device-memory %s: expected a size such as 512M", memory);
+    } else if (norms && !strstr(" exact previous frozen thumbnail tile auto ", norms)) {
+        code = usage("--norm-mode %s: expected exact, previous, frozen, thumbnail, tile or auto", norms);
     } else if (tile_width < 0 || tile_height < 0 || threads < 0) {
         code = usage("sizes and threads are 0 or more");
     } else if (stat(inputs[0], &st) != 0) {
@@ -492,7 +498,7 @@ int main(int argc, char **argv)
         run.out = out;
         run.part = g_strconcat(out, ".part", NULL);
         code = run_file(&run, encoder ? encoder : DEFAULT_ENCODER, transcode_muxer(out), parameters, model, max_bytes,
-                        tile_width, tile_height, threads);
+                        norms, tile_width, tile_height, threads);
         g_free(run.part);
     }
 
@@ -503,6 +509,7 @@ int main(int argc, char **argv)
     g_free(out);
     g_free(model);
     g_free(memory);
+    g_free(norms);
     g_free(encoder);
     return code;
 }
