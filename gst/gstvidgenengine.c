@@ -164,6 +164,46 @@ extend_edges (const GstVideoFrame *out, const struct vgk_frame *part)
     vg_extend_edges (&layout, &picture, part->width, part->height, width, height);
 }
 
+/* A frame that the tiles make, but for its pixels. */
+static void
+whole_output (GstVidgenEngine *engine, const GstVideoInfo *info, struct vgk_frame *frame)
+{
+  const struct vg_grid *grid = gst_vidgen_engine_info (engine)->grid;
+  GstVideoFrame video = {.info = *info};
+
+  gst_vidgen_frame_from_video (&video, frame);
+  frame->width = vg_axis_scale (&grid->x, grid->x.frame);
+  frame->height = vg_axis_scale (&grid->y, grid->y.frame);
+}
+
+gboolean
+gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, GstBuffer *const *in,
+    const GstVideoInfo *out_info, const struct vgk_colour *colour, gboolean compare, GError **error)
+{
+  const struct vg_plan_info *info = gst_vidgen_engine_info (engine);
+  gboolean tiles = info->grid->x.n * info->grid->y.n > 1;
+  gboolean wanted = info->norm_mode == VG_NORM_THUMBNAIL ||
+      (info->norm_mode == VG_NORM_FROZEN && !info->norm_stored && tiles);
+  gboolean mapped = engine->whole || !gst_buffer_get_vidgen_tile_meta (in[0]);
+  struct vgk_error err = {{0}};
+  struct vgk_frame out;
+  enum vgk_status status;
+
+  if (!wanted && !compare)
+    return TRUE;
+  if (mapped && !map_frames (engine, in_info, in, 0, info->window, GST_MAP_READ, error))
+    return FALSE;
+  for (gint i = 0; i < info->window && !mapped; i++)
+    gst_vidgen_frame_from_video (&gst_buffer_get_vidgen_tile_meta (in[i])->record->frame, &engine->frames[i]);
+  whole_output (engine, out_info, &out);
+  status = vg_run_begin (engine->run, engine->frames, colour, compare ? &out : NULL, &err);
+  if (mapped)
+    unmap_frames (engine, 0, info->window);
+  if (status != VGK_OK)
+    gst_vidgen_set_error (error, status, &err);
+  return status == VGK_OK;
+}
+
 gboolean
 gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
     GstBuffer *const *in, const GstVideoInfo *out_info, GstBuffer *const *out, const struct vgk_colour *colour,

@@ -46,6 +46,11 @@ gboolean gst_vidgen_engine_set_parameters (GstVidgenEngine *engine, const gfloat
 /* Frames of a run: window in and emit out; how far it moves on; which frame the result stands for. */
 #define gst_vidgen_engine_info(engine) vg_plan_info ((engine)->plan)
 
+/* Before a frame's first tile, or before the buffer where that is a frame: what norms want of it; see vg_run_begin.
+ * compare: and does it exactly, to compare. */
+gboolean gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, GstBuffer *const *in,
+    const GstVideoInfo *out_info, const struct vgk_colour *colour, gboolean compare, GError **error);
+
 /* Runs the model on a window of buffers, in[window] to out[emit], which are a tile's (its meta) or frames (tile NULL).
  * Of a tile that hangs over its frame, only what lies in the frame is run, as it is without tiles: chroma's last
  * samples are then the mean of the frame's pixels alone.  What hangs over repeats the edge, in as well as out. */

@@ -19,6 +19,8 @@ gst_vidgen_planner_init (GstVidgenPlanner *self, GstElement *element)
 {
   memset (self, 0, sizeof *self);
   self->element = element;
+  self->norm_mode = VG_NORM_AUTO;
+  self->norm_error_interval = 64;
   g_mutex_init (&self->lock);
   g_queue_init (&self->planned);
 }
@@ -200,6 +202,17 @@ gst_vidgen_planner_scale (GstVidgenPlanner *self, GstVidgenScale *scale)
   return known;
 }
 
+guint
+gst_vidgen_planner_error_interval (GstVidgenPlanner *self)
+{
+  guint interval;
+
+  LOCK (self);
+  interval = self->norm_error_interval;
+  UNLOCK (self);
+  return interval;
+}
+
 gboolean
 gst_vidgen_planner_wants_cuts (GstVidgenPlanner *self, const GstVidgenEngine *engine)
 {
@@ -279,6 +292,21 @@ fall_back (GstVidgenPlanner *self, struct vg_model *failed, GError **error)
   return TRUE;
 }
 
+/* Do frames come at their own pace? */
+static gboolean
+is_live (GstElement *element)
+{
+  GstPad *pad = gst_element_get_static_pad (element, "sink");
+  GstQuery *query = gst_query_new_latency ();
+  gboolean live = FALSE;
+
+  if (gst_pad_peer_query (pad, query))
+    gst_query_parse_latency (query, &live, NULL, NULL);
+  gst_query_unref (query);
+  gst_object_unref (pad);
+  return live;
+}
+
 GstVidgenEngine *
 gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *settings)
 {
@@ -296,10 +324,12 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     options.threads = self->threads;
     options.exact_products = self->exact_products;
     request.norm_mode = self->norm_mode;
+    request.norm_errors = self->norm_error_interval > 0;
     options.max_bytes = request.max_bytes = self->max_device_memory;
     UNLOCK (self);
     if (!model)
       return NULL;
+    request.live = request.norm_mode == VG_NORM_AUTO && is_live (self->element);
     engine = gst_vidgen_engine_new (model, &options, &request, &error);
     if (engine) {
       LOCK (self);

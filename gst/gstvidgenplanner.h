@@ -35,6 +35,7 @@ typedef struct
   guint64 max_device_memory;
   gboolean exact_products;
   gint norm_mode; /* enum vg_norm_mode */
+  guint norm_error_interval; /* frames, 0 = never */
   gint scene_cut; /* GstVidgenSceneCut */
   GstStructure *parameters;
 
@@ -85,6 +86,9 @@ gboolean gst_vidgen_planner_scale (GstVidgenPlanner *self, GstVidgenScale *scale
 
 /* Must cuts be looked for with this engine? */
 gboolean gst_vidgen_planner_wants_cuts (GstVidgenPlanner *self, const GstVidgenEngine *engine);
+
+/* See the property norm-error-interval. */
+guint gst_vidgen_planner_error_interval (GstVidgenPlanner *self);
 
 gboolean gst_vidgen_planner_is_newest (GstVidgenPlanner *self, const GstVidgenEngine *engine);
 gboolean gst_vidgen_planner_has_planned (GstVidgenPlanner *self);

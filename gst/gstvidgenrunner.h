@@ -45,6 +45,7 @@ typedef struct
   guint frame_tiles;
   gboolean ran; /* since the last frame, or window, was complete: */
   gint64 run_began, run_time;
+  guint runs; /* begun, since one was compared with exact norms */
   gfloat *new_values; /* room for a copy of values */
   gboolean warned_foreign;
 } GstVidgenRunner;

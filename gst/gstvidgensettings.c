@@ -10,6 +10,11 @@ gst_vidgen_norm_mode_get_type (void)
   static const GEnumValue values[] = {
     {VG_NORM_EXACT, "Each frame's own statistics", "exact"},
     {VG_NORM_PREVIOUS, "Those of the frames before, smoothed: one pass; the first frame and cuts are exact", "previous"},
+    {VG_NORM_FROZEN, "Constants, stored beside the model or measured on the first frames: one pass, tiles are exact",
+          "frozen"},
+    {VG_NORM_THUMBNAIL, "Those of the frame reduced to 512 pixels, which runs first: tiles are exact", "thumbnail"},
+    {VG_NORM_TILE, "Each tile's own: tiles can be seen", "tile"},
+    {VG_NORM_AUTO, "exact; for live streams frozen if stored beside the model, else previous", "auto"},
     {0, NULL, NULL},
   };
 
@@ -74,16 +79,40 @@ gst_vidgen_settings_install (GObjectClass *klass)
    * GstVidgenModel:norm-mode:
    *
    * Models with instance or group norms stretch every frame by its own statistics, which are known only when the whole
-   * frame has come that far.  "previous" takes those of the frames before, smoothed, while this frame's are measured
-   * on the way: in bounded memory that is one pass instead of one for each norm.  How far the statistics were off is in
-   * `stats` ("norm-drift", in deviations; above 0.8 the frame is a cut, "norm-cuts", and done exactly).  Without effect
-   * on models that have no such norms, and on frames that are cut into tiles.
+   * frame has come that far.
+   *
+   * "previous" takes those of the frames before, smoothed, while this frame's are measured on the way: in bounded memory
+   * that is one pass instead of one for each norm.  How far the statistics were off is in `stats` ("norm-drift", in
+   * deviations; above 0.8 the frame is a cut, "norm-cuts", and done exactly).
+   *
+   * "frozen" uses the same statistics for all frames, so that norms are constants in the convolutions: as fast as a model
+   * without norms, tiles are exact, nothing flickers, but colours follow the scene's own brightness.  `vidgen freeze`
+   * measures them and stores them beside the model (NAME.norms); else they are the mean of the first 8 frames, which are
+   * done exactly, and measured again when the parameters change.
+   *
+   * "auto" is "exact", but for live streams, which have no time for it, "frozen" where statistics are stored, else
+   * "previous".
+   *
+   * All the same for models that have no such norms.  What else looks at a whole frame (attention) is not touched by
+   * this: the plan names it.
    */
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_NORM_MODE,
       g_param_spec_enum ("norm-mode", "Norm mode", "Whose statistics norms over the whole frame use",
-          GST_TYPE_VIDGEN_NORM_MODE, VG_NORM_EXACT,
+          GST_TYPE_VIDGEN_NORM_MODE, VG_NORM_AUTO,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_NORM_MODE, 0);
+  /**
+   * GstVidgenModel:norm-error-interval:
+   *
+   * In modes other than "exact" every so many frames one is done exactly, too, and compared: `stats` then has
+   * "norm-error-mean" and "norm-error-max" (in 8-bit steps, over all frames compared), "norm-error-frames" and
+   * "norm-error-time" (ns that a comparison takes).  In live pipelines only when there is time for it.  The memory for it
+   * is in the plan; where that would not fit max-device-memory there is no comparison.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_NORM_ERROR_INTERVAL,
+      g_param_spec_uint ("norm-error-interval", "Norm error interval",
+          "One frame of so many is done with exact norms, too, and compared (0 = none; see norm-mode)", 0, G_MAXUINT, 64,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   /**
    * GstVidgenModel:scene-cut:
    *
@@ -124,7 +153,8 @@ gst_vidgen_settings_install (GObjectClass *klass)
       g_param_spec_boxed ("stats", "Statistics",
           "Counters: frames, tiles, dropped (frames that came too late), cuts (scenes that ended, see scene-cut), fps (of "
           "the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory and device-memory-peak (bytes), norm-drift and "
-          "norm-cuts (see norm-mode)",
+          "norm-cuts (see norm-mode), norm-frozen, norm-error-mean, norm-error-max, norm-error-frames and norm-error-time "
+          "(see norm-error-interval)",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_ACTIVE_DEVICE,
       g_param_spec_string ("active-device", "Active device",
@@ -159,6 +189,9 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
     case GST_VIDGEN_SETTING_NORM_MODE:
       planner->norm_mode = g_value_get_enum (value);
       break;
+    case GST_VIDGEN_SETTING_NORM_ERROR_INTERVAL:
+      planner->norm_error_interval = g_value_get_uint (value);
+      break;
     case GST_VIDGEN_SETTING_SCENE_CUT:
       planner->scene_cut = g_value_get_enum (value);
       break;
@@ -188,6 +221,9 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       break;
     case GST_VIDGEN_SETTING_NORM_MODE:
       g_value_set_enum (value, planner->norm_mode);
+      break;
+    case GST_VIDGEN_SETTING_NORM_ERROR_INTERVAL:
+      g_value_set_uint (value, planner->norm_error_interval);
       break;
     case GST_VIDGEN_SETTING_SCENE_CUT:
       g_value_set_enum (value, planner->scene_cut);

@@ -18,7 +18,11 @@ typedef struct
   gint64 second_longest;
 
   gdouble norm_drift; /* see struct vg_run_info */
-  guint64 norm_cuts;
+  guint64 norm_cuts, norm_error_frames;
+  gboolean norm_frozen;
+  gdouble norm_error_mean;
+  gint norm_error_max;
+  GstClockTime norm_error_time; /* of the last comparison */
   gdouble fps; /* of the last whole second */
   guint64 memory, memory_peak;
   GstClockTime latency; /* what a frame takes: see gst_vidgen_stats_add_frames */

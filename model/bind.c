@@ -382,14 +382,16 @@ enum vgk_status binder_broadcast_dims(struct binder *b, const int *values, int n
 
 void binder_global(struct binder *b, const char *what)
 {
-    if (b->net->global_why)
+    if (b->global_why)
         return;
     char text[512];
     snprintf(text, sizeof text, "%s %s%s%s", b->node->type, b->node->name[0] ? b->node->name : binder_name(b, 0),
                      " ", what);
-    b->net->global_why = vg_arena_text(b->net->arena, text);
+    b->global_why = vg_arena_text(b->net->arena, text);
+    if (!b->global_why)
+        b->global_why = "an operator depends on the whole frame";
     if (!b->net->global_why)
-        b->net->global_why = "an operator depends on the whole frame";
+        b->net->global_why = b->global_why;
 }
 
 void binder_mark_axes(struct binder *b, int value, unsigned axes, const char *what)
@@ -463,9 +465,13 @@ static enum vgk_status bind_node(struct binder *b)
     for (int i = 0; i < h->min_in; i++)
         if (b->node->in[i] < 0)
             return name_node(b, fail(b, VGK_ERR_INVALID, "input %d is left out but needed", i));
+    int first = b->net->n_ops;
+    b->global_why = NULL;
     enum vgk_status s = h->bind(b);
     if (s)
         return name_node(b, s);
+    for (int i = first; i < b->net->n_ops; i++)
+        b->net->ops[i].global_why = b->global_why;
     for (int i = 0; i < b->node->n_out; i++) {
         if (b->node->out[i] < 0 || b->value_of[b->node->out[i]] >= 0)
             continue;

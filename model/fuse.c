@@ -331,7 +331,7 @@ static bool fuse_instance_norm(struct vg_net *net, int i)
         !same_dims(&sub->in[0].t, &op->out.t) || vg_net_uses(net, mu->out.value) != 1)
         return false;
     struct vg_net_op fused = {.op = {.kind = VGK_OP_NORM, .p.norm = {.kind = VGK_NORM_INSTANCE, .epsilon = eps}},
-                              .n_in = 4};
+                              .n_in = 4, .global_why = mu->global_why};
     fused.in[0] = sub->in[0];
     for (int k = 1; k < VG_MAX_OPERANDS; k++)
         fused.in[k].value = -1;

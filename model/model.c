@@ -357,28 +357,35 @@ static size_t weight_bytes(const struct vg_graph *g)
     return sum;
 }
 
-/* "NAME.onnx" -> "NAME.modelinfo"; other names get the ending added. */
-static char *sidecar(const char *path)
+char *vg_model_beside(const char *path, const char *ending)
 {
     size_t n = strlen(path);
     if (n > 5 && !strcmp(path + n - 5, ".onnx"))
         n -= 5;
-    char *p = malloc(n + sizeof ".modelinfo");
+    char *p = malloc(n + strlen(ending) + 1);
     if (p)
-        sprintf(p, "%.*s.modelinfo", (int)n, path);
+        sprintf(p, "%.*s%s", (int)n, path, ending);
     return p;
+}
+
+static int parameter_values(const struct vg_summary *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_parameters; i++)
+        n += s->parameters[i].count;
+    return n;
 }
 
 enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct vgk_error *err)
 {
     struct vg_model *m = calloc(1, sizeof *m);
-    char *info = NULL;
+    char *info = NULL, *norms = NULL;
     enum vgk_status s = VGK_ERR_NOMEM;
     if (!m)
         return vgk_fail(err, s, "no memory for the model");
     atomic_init(&m->references, 1);
     if (!(m->arena = vg_arena_new(0)) || !(m->summary.path = vg_arena_text(m->arena, path)) ||
-        !(info = sidecar(path))) {
+        !(info = vg_model_beside(path, ".modelinfo")) || !(norms = vg_model_beside(path, ".norms"))) {
         vgk_fail(err, s, "no memory for the model");
         goto done;
     }
@@ -387,6 +394,7 @@ enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct 
     if ((s = vg_onnx_load(path, &m->graph, err)) || (s = vg_modelinfo_load(info, m->graph, &m->info, err)) ||
         (s = check_operators(m, err)) || (s = read_roles(m, err)) || (s = summarise(m, err)))
         goto done;
+    vg_stored_load(norms, m->graph, parameter_values(&m->summary), &m->stored, &m->stored_error);
     const char *name = vg_modelinfo_text(m->info, "vidgen", "name");
     m->summary.name = name ? name : m->summary.name;
     m->summary.opset = (int)m->graph->opset;
@@ -396,6 +404,7 @@ enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct 
     m = NULL;
 done:
     free(info);
+    free(norms);
     vg_model_unref(&m);
     return s;
 }
@@ -414,6 +423,7 @@ void vg_model_unref(struct vg_model **model)
         return;
     vg_graph_free(&m->graph);
     vg_modelinfo_free(&m->info);
+    vg_stored_clear(&m->stored);
     vg_arena_free(m->arena);
     free(m);
 }

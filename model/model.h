@@ -54,10 +54,14 @@ struct vg_summary {
 /* Reads the file (and NAME.modelinfo beside NAME.onnx, when there), checks that every operator is
  * known, finds the roles of inputs and outputs and analyses the graph.
  * VGK_ERR_FILE: cannot be read.  VGK_ERR_INVALID: not a model, broken, not an image model.  VGK_ERR_UNSUPPORTED: names
- * the node, its operator and its shapes.  *model is untouched on error. */
+ * the node, its operator and its shapes.  *model is untouched on error.
+ * NAME.norms beside it, when there, holds statistics of its norms (stored.h), for norm-mode frozen. */
 enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct vgk_error *err);
 struct vg_model *vg_model_ref(struct vg_model *);
 void vg_model_unref(struct vg_model **); /* NULL inside is fine; sets it to NULL */
+
+/* "NAME.onnx" to "NAME" with this ending (other names get it added); malloc'ed. */
+char *vg_model_beside(const char *path, const char *ending);
 
 /* Lives as long as the model. */
 const struct vg_summary *vg_model_summary(const struct vg_model *);

@@ -9,11 +9,14 @@
 #include "modelinfo.h"
 #include "norms.h"
 #include "roles.h"
+#include "stored.h"
 
 struct vg_model {
     atomic_int references;
     struct vg_graph *graph;
     struct vg_modelinfo *info;
+    struct vg_stored stored; /* statistics of its norms that lie beside it; n_sets 0 = none, or what is there */
+    struct vgk_error stored_error; /* cannot be used: why.  Only whoever wants them needs to know */
     struct vg_arena *arena; /* the summary's texts and arrays */
     struct vg_summary summary;
     struct vg_roles roles;

@@ -53,6 +53,7 @@ struct vg_net_op {
     const char *node; /* the node it comes from, for messages */
     int n_in;
     struct vg_operand in[VG_MAX_OPERANDS], out;
+    const char *global_why; /* it depends on the whole frame: its node in words; else NULL */
     bool view; /* no work: out is a view of in[0]'s buffer */
     bool dead;
 };
@@ -62,9 +63,13 @@ struct vg_net_buffer {
     bool persistent; /* keeps its contents from one frame to the next */
 };
 
-/* Statistics of a norm: this frame's, and the ones kept of the frame before ([N,3C]: mean, factor, bias). */
+/* What an op learns from the whole frame (norms.h): a norm's statistics, f32 [N,3C]: mean, 1 / deviation, 0; or what a
+ * reduction over all pixels gives. */
 struct vg_net_memory {
-    int now, kept; /* values */
+    int now;          /* value: this frame's, -1 = not measured */
+    int kept;         /* value: what is used in its place, written between frames; -1 = none */
+    int64_t channels; /* C of a norm, 0 = a reduction */
+    int64_t count;    /* floats */
 };
 
 /* What a run gives is what the next one takes; see roles.h. */

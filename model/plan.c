@@ -28,11 +28,11 @@ struct way {
 };
 
 /* `least`: frames smaller than this are padded up to it (a model's own reflection needs some pixels to reflect). */
-static struct vg_axis_request axis_request(const struct vg_model *m, const struct vg_plan_request *r,
+static struct vg_axis_request axis_request(const struct vg_plan *p, const struct vg_plan_request *r,
                                            const struct way *w, int axis, int tile, int least)
 {
-    const struct vg_summary *s = &m->summary;
-    const struct vg_analysis *a = w && w->whole && !s->global ? &w->whole->exact : NULL;
+    const struct vg_summary *s = &p->model->summary;
+    const struct vg_analysis *a = w && w->whole && !*p->global_why ? &w->whole->exact : NULL;
     bool x = axis == VG_X;
     int align = x ? s->align_x : s->align_y, frame = x ? r->width : r->height;
     bool small = frame < least;
@@ -60,6 +60,11 @@ struct how {
     enum vg_norm_source norms;
 };
 
+static struct how how_to(const struct vg_plan *p, bool direct)
+{
+    return (struct how){.direct = direct, .norms = p->norms.source};
+}
+
 static enum vgk_status lay_out(struct vg_plan *p, int width, int height, struct how how, struct vg_program **program,
                                struct vgk_error *err)
 {
@@ -78,8 +83,8 @@ static enum vgk_status lay_out(struct vg_plan *p, int width, int height, struct 
 static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request *r, const struct way *w,
                                  int tile_width, int tile_height, int least, struct cut *c, struct vgk_error *err)
 {
-    struct vg_axis_request x = axis_request(p->model, r, w, VG_X, tile_width, least),
-                           y = axis_request(p->model, r, w, VG_Y, tile_height, least);
+    struct vg_axis_request x = axis_request(p, r, w, VG_X, tile_width, least),
+                           y = axis_request(p, r, w, VG_Y, tile_height, least);
     enum vgk_status s = vg_axis_make(&x, &c->grid.x, err);
     if (s) {
         vgk_error_prefix(err, "tile-width %d, overlap-x %d", tile_width, r->overlap_x);
@@ -92,7 +97,37 @@ static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request
     c->direct = w && w->direct;
     if ((s = vg_states_lay_out(p->model, &c->grid, &p->states, err)))
         return s;
-    return lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &c->program, err);
+    return lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct), &c->program, err);
+}
+
+/* The whole frame in one tile. */
+static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request *r, struct cut *c, struct vgk_error *err)
+{
+    enum vgk_status s = cut_frame(p, r, NULL, 0, 0, 0, c, err);
+    for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
+         least *= 2) {
+        struct vgk_error again;
+        if (!cut_frame(p, r, NULL, 0, 0, least, c, &again))
+            s = VGK_OK;
+    }
+    return s;
+}
+
+enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r, enum vg_norm_source source,
+                              struct vg_grid *grid, struct vg_program **program, struct vgk_error *err)
+{
+    struct cut c = {.program = NULL};
+    enum vg_norm_source before = p->norms.source;
+    struct vg_states states = p->states; /* those of the tiles */
+    p->states = (struct vg_states){0};
+    p->norms.source = source;
+    enum vgk_status s = cut_whole(p, r, &c, err);
+    p->norms.source = before;
+    vg_states_free(&p->states);
+    p->states = states;
+    *grid = c.grid;
+    *program = c.program;
+    return s;
 }
 
 /* --- the choice --- */
@@ -111,12 +146,12 @@ static int by_cost(const void *a, const void *b)
 }
 
 /* The grid of nx by ny tiles with the least waste; false when that many make no sense. */
-static bool grid_of(const struct vg_model *m, const struct vg_plan_request *r, const struct way *w, int nx, int ny,
+static bool grid_of(const struct vg_plan *p, const struct vg_plan_request *r, const struct way *w, int nx, int ny,
                     struct vg_grid *grid)
 {
     for (int axis = 0; axis < VG_AXES; axis++) {
         int n = axis == VG_X ? nx : ny;
-        struct vg_axis_request q = axis_request(m, r, w, axis, 0, 0);
+        struct vg_axis_request q = axis_request(p, r, w, axis, 0, 0);
         struct vg_axis *a = axis == VG_X ? &grid->x : &grid->y;
         int overlap = q.overlap < 0 ? q.halo_lo + q.halo_hi : q.overlap;
         if (n > 1 && !q.fixed) {
@@ -139,10 +174,10 @@ static size_t budget(const struct vgk_backend *backend, const struct vgk_device 
     return max_bytes ? max_bytes : free_bytes ? free_bytes / 2 : SIZE_MAX;
 }
 
-/* The whole frame at once if that fits, else bands down the frame: the fewest that fit; where even many do not, the
- * largest picture that is kept across levels is computed again instead, and so on. */
-static enum vgk_status fit(struct vg_plan *plan, int width, int height, enum vg_norm_source norms, size_t max_bytes,
-                           size_t *least_bytes, struct vg_program **best)
+/* Where even many bands do not fit, the largest picture that is kept across levels is computed again instead, and so
+ * on. */
+enum vgk_status vg_plan_fit(struct vg_plan *plan, int width, int height, enum vg_norm_source norms,
+                            size_t max_bytes, size_t *least_bytes, struct vg_program **best)
 {
     static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
     struct vg_program *p = NULL;
@@ -203,7 +238,7 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
         for (int ny = 1; ny <= max_y; ny++)
             for (int nx = 1; nx <= max_x; nx++) {
                 struct candidate *c = &list[n];
-                if (!grid_of(p->model, r, &ways[k], nx, ny, &c->grid))
+                if (!grid_of(p, r, &ways[k], nx, ny, &c->grid))
                     continue;
                 c->nx = nx;
                 c->ny = ny;
@@ -230,7 +265,7 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
         if (expected > (double)max_bytes)
             continue;
         struct vg_program *l = NULL;
-        if (lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL))
+        if (lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct), &l, NULL))
             continue; /* too small a tile for the model's own padding, for instance */
         if (vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
@@ -248,7 +283,7 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
         struct vg_program *l = NULL;
         if ((double)c->grid.x.tile * c->grid.y.tile > 1.5 * (double)least->grid.x.tile * least->grid.y.tile)
             continue;
-        if (!lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL) &&
+        if (!lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct), &l, NULL) &&
             vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
         vg_program_free(&l);
@@ -273,53 +308,14 @@ static enum vgk_status check(const struct vg_plan_request *r, struct vgk_error *
     return VGK_OK;
 }
 
-/* Two programs in place of one: for frames that have a predecessor, and for those that have none. */
-static enum vgk_status use_previous(struct vg_plan *p, size_t max_bytes, struct vgk_error *err)
-{
-    struct vg_program *first = NULL, *next = NULL;
-    size_t least = SIZE_MAX, least_next = SIZE_MAX;
-    int width = p->grid.x.tile, height = p->grid.y.tile;
-    if (p->grid.x.n * p->grid.y.n > 1)
-        return VGK_OK;
-    enum vgk_status s = fit(p, width, height, VG_NORM_OWN_KEPT, max_bytes, &least, &first);
-    if (!s)
-        s = fit(p, width, height, VG_NORM_KEPT, max_bytes, &least_next, &next);
-    if (!s && (!first->net->n_memories || first->weights != next->weights || first->persistent != next->persistent)) {
-        vg_program_free(&first); /* no norms to speak of */
-        vg_program_free(&next);
-        return VGK_OK;
-    }
-    if (s) {
-        vg_program_free(&first);
-        if (least_next != SIZE_MAX && least_next > least)
-            least = least_next;
-        return vgk_fail(err, VGK_ERR_NOMEM, "%s with norms by the previous frame needs at least %zu bytes, "
-                        "max-device-memory is %zu: set it to that or more, or norm-mode to exact",
-                        p->model->summary.path, least, max_bytes);
-    }
-    vg_program_free(&p->program);
-    p->program = next;
-    p->first = first;
-    return VGK_OK;
-}
-
-static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
+static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, size_t max_bytes, struct vgk_error *err)
 {
     struct vg_model *m = p->model;
     struct cut whole = {.program = NULL}, best = {.program = NULL};
     struct way ways[2] = {{false, NULL}, {true, NULL}};
-    size_t max_bytes = budget(p->backend, p->device, r->max_bytes);
     bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
     bool one_tile = r->tile_width >= r->width && r->tile_height >= r->height; /* asked for: nobody cuts the frame */
-    enum vgk_status s = check(r, err);
-    if (!s && !(s = vg_window_choose(m, r, &p->info, err)))
-        s = cut_frame(p, r, NULL, 0, 0, 0, &whole, err);
-    for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
-         least *= 2) {
-        struct vgk_error again;
-        if (!cut_frame(p, r, NULL, 0, 0, least, &whole, &again))
-            s = VGK_OK;
-    }
+    enum vgk_status s = cut_whole(p, r, &whole, err);
     if (s)
         return s;
     s = vg_window_emit(m, whole.program->net, &p->info, err);
@@ -327,26 +323,27 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         vg_program_free(&whole.program);
         return s;
     }
+    vg_plan_norms_global(p, whole.program->net->global_why);
     if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
         best = whole;
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        s = lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands}, &best.program,
-                    err);
+        s = lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands, .norms = p->norms.source},
+                    &best.program, err);
     } else {
         int n_ways = 1;
         size_t least = SIZE_MAX;
         best.grid = whole.grid;
         s = tiles ? VGK_ERR_UNSUPPORTED
-                  : fit(p, whole.grid.x.tile, whole.grid.y.tile, VG_NORM_OWN, max_bytes, &least, &best.program);
+                  : vg_plan_fit(p, whole.grid.x.tile, whole.grid.y.tile, p->norms.source, max_bytes, &least,
+                                &best.program);
         if (s == VGK_OK || s == VGK_ERR_NOMEM)
             goto chosen;
         s = VGK_OK;
         ways[0].whole = whole.program;
         if (memcmp(whole.program->exact.origin, whole.program->exact.align, sizeof whole.program->exact.align)) {
-            s = lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct how){.direct = true}, &ways[1].whole,
-                        err);
+            s = lay_out(p, whole.grid.x.tile, whole.grid.y.tile, how_to(p, true), &ways[1].whole, err);
             n_ways = 2;
         }
         if (!s && tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
@@ -363,7 +360,8 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
             }
             s = VGK_ERR_NOMEM;
         } else if (!s) {
-            s = m->summary.global || one_tile ? VGK_ERR_NOMEM
+            bool cannot_cut = *p->global_why && p->norms.mode != VG_NORM_TILE;
+            s = cannot_cut || one_tile ? VGK_ERR_NOMEM
                                   : choose(p, r, ways, n_ways, max_bytes, &least, &best, err);
         }
         if (s == VGK_ERR_NOMEM && !tiles)
@@ -386,7 +384,29 @@ chosen:
     p->program = best.program;
     p->grid = best.grid;
     p->direct = best.direct;
-    return r->norm_mode == VG_NORM_PREVIOUS ? use_previous(p, max_bytes, err) : VGK_OK;
+    return VGK_OK;
+}
+
+/* The program for tiles, and what norms want beside it. */
+static enum vgk_status make_all(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
+{
+    size_t max_bytes = budget(p->backend, p->device, r->max_bytes), beside = 0;
+    enum vgk_status s = check(r, err);
+    if (!s && !(s = vg_window_choose(p->model, r, &p->info, err)))
+        s = vg_plan_norms_begin(p, r, &beside, err);
+    if (!s && beside >= max_bytes)
+        s = vgk_fail(err, VGK_ERR_NOMEM, "%s: what its norms need in this norm-mode takes %zu bytes, max-device-memory is "
+                     "%zu: set it to more, or norm-mode to exact", p->model->summary.path, beside, max_bytes);
+    if (!s && (s = make(p, r, max_bytes - beside, err)) && beside)
+        vgk_error_prefix(err, "beside %zu bytes for its norms", beside);
+    return s ? s : vg_plan_norms_end(p, max_bytes, err);
+}
+
+static void drop(struct vg_plan *p)
+{
+    vg_program_free(&p->program);
+    vg_program_free(&p->exact);
+    vg_program_free(&p->small);
 }
 
 enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
@@ -398,23 +418,29 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     p->model = vg_model_ref(model);
     p->backend = backend;
     p->device = device;
-    enum vgk_status s = make(p, request, err);
+    struct vg_plan_request r = *request;
+    enum vgk_status s = make_all(p, &r, err);
+    if (s == VGK_ERR_NOMEM && r.norm_errors) { /* do without */
+        r.norm_errors = false;
+        drop(p);
+        s = make_all(p, &r, err);
+    }
     if (s) {
         vg_plan_free(&p);
         return s;
     }
     int tiles = p->grid.x.n * p->grid.y.n;
     const char *rounded = tiles == 1 ? NULL : vg_net_rounded_places(p->program->net);
-    bool exact = tiles == 1 || (!model->summary.global && !rounded);
-    if (rounded && !model->summary.global)
+    bool exact = tiles == 1 || (!*p->global_why && !rounded);
+    if (rounded && !*p->global_why)
         snprintf(p->warning, sizeof p->warning, "%s runs in %d tiles, and node '%s' samples at places that are not those of "
                  "the pixels and a flow: they are rounded otherwise in a tile, and bytes can be off by one",
                  model->summary.name, tiles, rounded);
     else if (!exact)
         snprintf(p->warning, sizeof p->warning, "%s runs in %d tiles, but depends on the whole frame (%s): each tile "
                  "is normalised by itself, so brightness and style can differ from tile to tile. Set tile-width and "
-                 "tile-height to 0 and max-device-memory high enough for one tile to avoid that", model->summary.name,
-                 tiles, model->summary.global_why);
+                 "tile-height to 0 and max-device-memory high enough for one tile to avoid that, or norm-mode to frozen",
+                 model->summary.name, tiles, p->global_why);
     const struct vg_program *l = p->program;
     p->info = (struct vg_plan_info){
         .grid = &p->grid,
@@ -422,11 +448,14 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         .emit = p->info.emit,
         .hop = p->info.hop,
         .centre = p->info.centre,
-        .norm_mode = p->first ? VG_NORM_PREVIOUS : VG_NORM_EXACT,
-        .arena_bytes = p->first && vg_program_bytes(p->first) > vg_program_bytes(l) ? vg_program_bytes(p->first)
-                                                                                    : vg_program_bytes(l),
+        .norm_mode = p->norms.mode,
+        .norm_count = p->norms.mode == VG_NORM_EXACT ? 0 : (p->exact ? p->exact : l)->net->n_memories,
+        .norm_stored = p->norms.stored,
+        .norm_errors = p->norms.errors,
+        .global_why = *p->global_why ? p->global_why : NULL,
+        .arena_bytes = p->norms.arena,
         .weight_bytes = l->weights,
-        .activation_bytes = (p->first && p->first->activations > l->activations ? p->first : l)->activations + l->persistent,
+        .activation_bytes = p->norms.arena - l->weights,
         .scratch_bytes = l->scratch_peak,
         .state_bytes = p->states.bytes,
         .activation_floor = l->floor,
@@ -435,7 +464,7 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         .levels = l->levels,
         .exact = exact,
         .direct = p->direct,
-        .warning = exact ? NULL : p->warning,
+        .warning = exact || p->norms.mode == VG_NORM_TILE ? NULL : p->warning,
     };
     *plan = p;
     return VGK_OK;
@@ -446,8 +475,7 @@ void vg_plan_free(struct vg_plan **plan)
     struct vg_plan *p = *plan;
     if (!p)
         return;
-    vg_program_free(&p->program);
-    vg_program_free(&p->first);
+    drop(p);
     vg_states_free(&p->states);
     vg_model_unref(&p->model);
     free(p);

@@ -62,8 +62,8 @@ char *vg_plan_text(const struct vg_plan *p)
     for (int i = 0; i < s->n_parameters; i++)
         fprintf(f, "%s %s[%d]", i ? "," : "; parameters", s->parameters[i].name, s->parameters[i].count);
     fprintf(f, "\nscale   %d/%d, align %dx%d, ", s->scale_num, s->scale_den, s->align_x, s->align_y);
-    if (s->global)
-        fprintf(f, "depends on the whole frame: %s\n", s->global_why);
+    if (p->info.global_why)
+        fprintf(f, "depends on the whole frame: %s\n", p->info.global_why);
     else
         fprintf(f, "halo left %d, right %d, top %d, bottom %d\n", s->halo_left, s->halo_right, s->halo_top,
                 s->halo_bottom);
@@ -77,6 +77,13 @@ char *vg_plan_text(const struct vg_plan *p)
         fprintf(f, "order   %d bands of about %d rows in %d pass%s; nothing is computed twice but across passes\n",
                 p->info.bands, (y->tile + p->info.bands - 1) / p->info.bands, p->info.levels,
                 p->info.levels == 1 ? "" : "es");
+    if (p->info.norm_mode != VG_NORM_EXACT)
+        fprintf(f, "norms   %s%s: %d norms and means over the frame%s%s\n", vg_norm_mode_name(p->info.norm_mode),
+                p->info.norm_mode != VG_NORM_FROZEN ? "" : p->info.norm_stored ? ", by what is stored beside the model"
+                                                                               : ", measured on the first frames",
+                p->info.norm_count, p->info.norm_errors ? "; with room to compare with exact ones" : "",
+                p->info.global_why && p->program->net->n_memories && p->norms.source == VG_NORM_GIVEN
+                    ? "; the frame is not cut, something else depends on it" : "");
     fprintf(f, "memory  %.2f MiB = weights %.2f + activations %.2f (lower bound %.2f; scratch up to %.2f)",
             mib(p->info.arena_bytes), mib(p->info.weight_bytes), mib(p->info.activation_bytes),
             mib(p->info.activation_floor), mib(p->info.scratch_bytes));
@@ -176,6 +183,11 @@ char *vg_plan_json(const struct vg_plan *p)
     fprintf(f, ", \"bytes\": {\"arena\": %zu, \"weights\": %zu, \"activations\": %zu, \"activation-floor\": %zu, "
             "\"scratch\": %zu, \"states\": %zu}", p->info.arena_bytes, p->info.weight_bytes, p->info.activation_bytes,
             p->info.activation_floor, p->info.scratch_bytes, p->info.state_bytes);
+    fprintf(f, ", \"norms\": {\"mode\": \"%s\", \"count\": %d, \"stored\": %s, \"errors\": %s, \"depends-on-frame\": ",
+            vg_norm_mode_name(p->info.norm_mode), p->info.norm_count, p->info.norm_stored ? "true" : "false",
+            p->info.norm_errors ? "true" : "false");
+    quote(f, p->info.global_why ? p->info.global_why : "");
+    fprintf(f, "}");
     fprintf(f, ", \"ops\": %d, \"bands\": %d, \"levels\": %d, \"device\": ", p->info.n_ops, p->info.bands, p->info.levels);
     quote(f, p->backend->describe(p->device));
     if (p->info.warning) {

@@ -308,6 +308,7 @@ static enum vgk_status place_constants(struct maker *m)
         m->packed[i] = m->constants.bytes;
         m->constants.bytes += vgk_round_up(m->need[i].packed, VGK_ALIGN);
     }
+    m->p->packed = m->constants.bytes;
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_op *op = &net->ops[i];
         for (int k = 0; k < op->n_in && !op->dead && !op->view; k++) {
@@ -509,8 +510,12 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
     }
     for (int i = 0; i < net->n_memories; i++) {
         struct vg_operand now = vg_net_operand(net, net->memories[i].now), kept = vg_net_operand(net, net->memories[i].kept);
-        place(&m, &now, &m.p->memories[i].now);
-        place(&m, &kept, &m.p->memories[i].kept);
+        m.p->memories[i].now.none = now.value < 0;
+        m.p->memories[i].kept.none = kept.value < 0;
+        if (now.value >= 0)
+            place(&m, &now, &m.p->memories[i].now);
+        if (kept.value >= 0)
+            place(&m, &kept, &m.p->memories[i].kept);
     }
     if (request->output >= 0 &&
         (s = vg_net_analyse(net, request->output, (const int(*)[2])m.lattice, &m.p->exact, err)))

@@ -35,8 +35,9 @@ struct vg_program {
     struct vg_step *steps;
     struct vg_place *inputs, *outputs; /* of the net; the frame's in a band schedule are windows, see the steps */
     struct vg_memory_places {
-        struct vg_place now, kept; /* f32 [N,3C] */
-    } *memories;                   /* of the net's n_memories norms */
+        struct vg_place now, kept; /* f32; none where the net has none */
+    } *memories;                   /* of the net's n_memories */
+    size_t packed;  /* the first part of weights: what kernels have in their own order */
     size_t weights, persistent, activations, states; /* sections of the arena, in this order, each aligned */
     size_t scratch_peak, floor;
     double work; /* products, those in Winograd blocks at what they cost: to compare ways by */

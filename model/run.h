@@ -2,6 +2,7 @@
 /* A run: a plan with its arena.  One thread at a time.
  *
  *     vg_run_open(plan, &run, &err);
+ *     vg_run_begin(run, frame, &colour, &out_like, &err);         before a frame's first tile: see there
  *     vg_run_tile(run, column, row, in, &colour, out, &err);      for every tile; allocates nothing
  *     vg_run_next(run);                                           after the last one of a window
  *     vg_run_close(&run); */
@@ -23,11 +24,26 @@ enum vgk_status vg_run_set_parameter(struct vg_run *, int i, const float *values
  * stream. */
 void vg_run_reset(struct vg_run *);
 
+/* Before the first tile of a frame: the whole frame, for what tiles cannot tell.  Needed where the plan has
+ * norm-mode THUMBNAIL, or FROZEN that measures on frames in tiles; elsewhere it does nothing.
+ * compare (its pixels are not read): where the plan has norm_errors, the frame is done exactly, too, and the tiles'
+ * output, which must look like it, is compared with that; NULL: not this time. */
+enum vgk_status vg_run_begin(struct vg_run *, const struct vgk_frame *in, const struct vgk_colour *,
+                             const struct vgk_frame *compare, struct vgk_error *);
+
+/* The statistics in use, for `vidgen freeze`; see statistics.h. */
+struct vg_statistics;
+const struct vg_statistics *vg_run_statistics(const struct vg_run *);
+
 struct vg_run_info {
     double drift;  /* of the last frame's statistics from those it was normalised with: the mean over channels of
                       |log(deviation ratio)| + |difference of means| in deviations, of the norm where it is largest;
                       0 with norms by the frame's own */
     uint64_t cuts; /* frames done again exactly because of it (drift above VG_RUN_CUT) */
+    bool frozen;   /* norms by constants: those stored, or those of the first frames, which are through */
+    uint64_t errors_frames; /* frames compared with EXACT, and the difference in 8-bit steps: */
+    double error_mean;      /* over all their values */
+    int error_worst;
 };
 #define VG_RUN_CUT 0.8
 void vg_run_info(const struct vg_run *, struct vg_run_info *);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/run.h"
 
@@ -277,7 +278,7 @@ static int usage(const char *text)
 
 int plan_main(int argc, char **argv)
 {
-    char *size = NULL, *memory = NULL, **models = NULL;
+    char *size = NULL, *memory = NULL, *norms = NULL, **models = NULL;
     int tile_width = 0, tile_height = 0, threads = 0, bands = 0, width = 1920, height = 1080;
     gboolean json = FALSE, sweep = FALSE, rgb = FALSE;
     char rest;
@@ -287,6 +288,7 @@ int plan_main(int argc, char **argv)
         {"tile-width", 0, 0, G_OPTION_ARG_INT, &tile_width, "width of a tile in pixels (0 = by plan)", "N"},
         {"tile-height", 0, 0, G_OPTION_ARG_INT, &tile_height, "height of a tile in pixels (0 = by plan)", "N"},
         {"bands", 0, 0, G_OPTION_ARG_INT, &bands, "bands of rows (0 = by plan, 1 = the whole frame)", "N"},
+        {"norm-mode", 0, 0, G_OPTION_ARG_STRING, &norms, "exact, previous, frozen, thumbnail or tile (exact)", "MODE"},
         {"rgb", 0, 0, G_OPTION_ARG_NONE, &rgb, "for frames with full chroma", NULL},
         {"threads", 0, 0, G_OPTION_ARG_INT, &threads, "threads of the model (0 = as many as there are)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "for programs", NULL},
@@ -301,6 +303,9 @@ int plan_main(int argc, char **argv)
     gboolean parsed = g_option_context_parse(context, &argc, &argv, &error);
     g_option_context_free(context);
     guint64 bytes = memory ? parse_bytes(memory) : 0;
+    int norm_mode = 0;
+    while (norms && norm_mode < VG_NORM_MODES && strcmp(norms, vg_norm_mode_name(norm_mode)))
+        norm_mode++;
     if (!parsed)
         code = usage(error->message);
     else if (!models || models[1])
@@ -309,6 +314,8 @@ int plan_main(int argc, char **argv)
         code = usage("--size: expected WIDTHxHEIGHT, such as 1920x1080");
     else if (memory && !bytes)
         code = usage("--max-device-memory: expected a size such as 512M");
+    else if (norm_mode == VG_NORM_MODES)
+        code = usage("--norm-mode: expected exact, previous, frozen, thumbnail, tile or auto");
     else if (tile_width < 0 || tile_height < 0 || threads < 0 || bands < 0)
         code = usage("sizes, bands and threads are 0 or more");
     else
@@ -316,10 +323,11 @@ int plan_main(int argc, char **argv)
                       (struct vg_plan_request){.width = width, .height = height, .chroma_x = rgb ? 1 : 2,
                                                .chroma_y = rgb ? 1 : 2, .tile_width = tile_width,
                                                .tile_height = tile_height, .overlap_x = -1, .overlap_y = -1,
-                                               .bands = bands, .max_bytes = bytes},
+                                               .norm_mode = norm_mode, .bands = bands, .max_bytes = bytes},
                       threads, json, sweep);
     g_clear_error(&error);
     g_strfreev(models);
+    g_free(norms);
     g_free(size);
     g_free(memory);
     return code;

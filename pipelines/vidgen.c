@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* vidgen IN -o OUT: a model over a video file, from the command line.  `vidgen plan`: see plan.c.
+/* vidgen IN -o OUT: a model over a video file, from the command line.  `vidgen plan`: see plan.c; `vidgen freeze`:
+ * freeze.c.
  *
  * Messages and progress go to stderr, the closing line to stdout.  What is written lies in OUT.part until all frames
  * that went in have come out; then it gets its name.  Exit status: enum exit_code. */
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "freeze.h"
 #include "plan.h"
 #include "transcode.h"
 
@@ -350,7 +352,7 @@ static void close_file(Run *run)
 }
 
 static int run_file(Run *run, const char *encoder, const char *muxer, GstStructure *parameters, const char *model,
-                    guint64 max_bytes, int tile_width, int tile_height, int threads)
+                    guint64 max_bytes, const char *norms, int tile_width, int tile_height, int threads)
 {
     GError *error = NULL;
     char *uri = gst_filename_to_uri(run->in, &error);
@@ -373,6 +375,8 @@ static int run_file(Run *run, const char *encoder, const char *muxer, GstStructu
         g_object_set(element, "parameters", parameters, NULL);
     if (max_bytes)
         g_object_set(element, "max-device-memory", max_bytes, NULL);
+    if (norms)
+        gst_util_set_object_arg(G_OBJECT(element), "norm-mode", norms);
     g_object_set(element, "tile-width", tile_width, "tile-height", tile_height, "threads", threads, NULL);
 
     run->loop = g_main_loop_new(NULL, FALSE);
@@ -416,8 +420,10 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "plan") == 0)
         return plan_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "freeze") == 0)
+        return freeze_main(argc - 1, argv + 1);
 
-    char *out = NULL, *model = NULL, *memory = NULL, *encoder = NULL, **values = NULL, **inputs = NULL;
+    char *out = NULL, *model = NULL, *memory = NULL, *norms = NULL, *encoder = NULL, **values = NULL, **inputs = NULL;
     int tile_width = 0, tile_height = 0, threads = 0;
     gboolean overwrite = FALSE, quiet = FALSE, verbose = FALSE, version = FALSE;
     const GOptionEntry entries[] = {
@@ -427,6 +433,8 @@ int main(int argc, char **argv)
         {"parameter", 'p', 0, G_OPTION_ARG_STRING_ARRAY, &values,
          "a value of the model's: style_weights=1:0.5,2:0.5", "NAME=VALUE"},
         {"max-device-memory", 0, 0, G_OPTION_ARG_STRING, &memory, "never take more for the model (512M, 4G)", "BYTES"},
+        {"norm-mode", 0, 0, G_OPTION_ARG_STRING, &norms,
+         "whose statistics norms use: exact, previous, frozen, thumbnail, tile (auto)", "MODE"},
         {"tile-width", 0, 0, G_OPTION_ARG_INT, &tile_width, "width of a tile in pixels (0 = by plan)", "N"},
         {"tile-height", 0, 0, G_OPTION_ARG_INT, &tile_height, "height of a tile in pixels (0 = by plan)", "N"},
         {"threads", 0, 0, G_OPTION_ARG_INT, &threads, "threads of the model (0 = as many as there are)", "N"},
@@ -442,7 +450,8 @@ int main(int argc, char **argv)
     g_option_context_set_description(
         context, "Exit status: 0 done; 1 error; 2 usage; 4 stopped by a signal, OUT is playable;\n"
                  "5 does not fit in memory or on the disk; 130 killed by the second signal.\n\n"
-                 "vidgen plan MODEL tells what a model needs, and how it would run: vidgen plan --help.\n");
+                 "vidgen plan MODEL tells what a model needs, and how it would run: vidgen plan --help.\n"
+                 "vidgen freeze MODEL CLIP measures its norms, for norm-mode=frozen: vidgen freeze --help.\n");
     g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_add_group(context, gst_init_get_option_group());
     GError *error = NULL;
@@ -473,6 +482,8 @@ int main(int argc, char **argv)
         code = usage("-p %s: expected name=value", wrong);
     } else if (memory && !max_bytes) {
         code = usage("--max-device-memory %s: expected a size such as 512M", memory);
+    } else if (norms && !strstr(" exact previous frozen thumbnail tile auto ", norms)) {
+        code = usage("--norm-mode %s: expected exact, previous, frozen, thumbnail, tile or auto", norms);
     } else if (tile_width < 0 || tile_height < 0 || threads < 0) {
         code = usage("sizes and threads are 0 or more");
     } else if (stat(inputs[0], &st) != 0) {
@@ -487,7 +498,7 @@ int main(int argc, char **argv)
         run.out = out;
         run.part = g_strconcat(out, ".part", NULL);
         code = run_file(&run, encoder ? encoder : DEFAULT_ENCODER, transcode_muxer(out), parameters, model, max_bytes,
-                        tile_width, tile_height, threads);
+                        norms, tile_width, tile_height, threads);
         g_free(run.part);
     }
 
@@ -498,6 +509,7 @@ int main(int argc, char **argv)
     g_free(out);
     g_free(model);
     g_free(memory);
+    g_free(norms);
     g_free(encoder);
     return code;
 }

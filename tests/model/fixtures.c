@@ -61,7 +61,7 @@ static void evaluate(const struct fixture *f, struct vg_net *net, const struct v
     struct vg_plan plan = {.model = &model, .backend = &vgk_cpu, .device = cpu, .program = program};
     struct vgk_tensor out[MAX_IO];
     if (!s) {
-        plan.info.arena_bytes = vg_program_bytes(program);
+        plan.info.arena_bytes = vg_plan_arrange(&plan);
         s = vg_run_open(&plan, &r, &err);
     }
     for (int i = 0; i < n && !s; i++) {

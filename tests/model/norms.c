@@ -104,7 +104,7 @@ static void follows(void)
     uint8_t in[3 * W * H];
     start(&exact, VG_NORM_EXACT, 0);
     start(&previous, VG_NORM_PREVIOUS, 0);
-    expect(vg_plan_info(previous.plan)->norm_mode == VG_NORM_PREVIOUS && previous.plan->first);
+    expect(vg_plan_info(previous.plan)->norm_mode == VG_NORM_PREVIOUS && previous.plan->exact);
     for (int i = 0; i < 12; i++) {
         picture(in, i < 4 ? 1 : i, i < 8 ? 100 + 2 * i : 200, i < 8 ? 60 : 15);
         play(&exact, in);
@@ -137,7 +137,7 @@ static void in_bands(void)
     size_t bytes = vg_plan_info(whole.plan)->arena_bytes;
     expect(vgk_cpu.bytes_now(device) - before == bytes);
     start(&bands, VG_NORM_PREVIOUS, bytes * 3 / 4);
-    expect(bands.plan->first && bands.plan->program->bands > 1);
+    expect(bands.plan->exact && bands.plan->program->bands > 1);
     expect(vg_plan_info(bands.plan)->arena_bytes <= bytes * 3 / 4);
     for (int i = 0; i < 6; i++) {
         picture(in, i, 120, 50 - i);

@@ -93,7 +93,7 @@ static enum vgk_status evaluate(const struct vg_graph *graph, const struct vgk_t
     struct vg_run *r = NULL;
     struct vgk_tensor out[MAX_IO];
     if (!s) {
-        plan.info.arena_bytes = vg_program_bytes(program);
+        plan.info.arena_bytes = vg_plan_arrange(&plan);
         s = vg_run_open(&plan, &r, err);
     }
     for (int i = 0; i < n_out && !s; i++) {

@@ -341,7 +341,7 @@ enum vgk_status nets_open(struct nets_run *r, struct vg_model *m, struct vgk_dev
     r->plan.info.emit = m->summary.emit;
     r->plan.info.hop = m->summary.hop;
     r->plan.info.centre = m->summary.centre;
-    r->plan.info.arena_bytes = vg_program_bytes(r->plan.program);
+    r->plan.info.arena_bytes = vg_plan_arrange(&r->plan);
     if ((s = vg_run_open(&r->plan, &r->run, err)))
         nets_close(r);
     return s;
