@@ -49,6 +49,9 @@ enum vgk_status binder_axis(struct binder *, int64_t axis, int rank, int *out);
 /* A new value named after the node's output; its axes as those of the first framed input among `like` values. */
 int binder_new(struct binder *, int output, enum vgk_type, int rank, const int64_t *dim, const int *like, int n_like);
 
+/* Binds the nodes of a graph, one after the other: the file's, or the branch that an If takes. */
+enum vgk_status binder_nodes(struct binder *, const struct vg_graph *);
+
 /* Emits an op into the net, or computes it now when all inputs are constant (then out becomes a constant).  `proto`
  * has kind and parameters; in[] and out are operands.  Sets scale and frame of out's value from the operands. */
 enum vgk_status binder_emit(struct binder *, const struct vgk_op *proto, const struct vg_operand *in, int n_in,
