@@ -47,6 +47,47 @@ bool vg_match_per_channel(struct vg_net *net, const struct vg_operand *o, struct
     return true;
 }
 
+static bool same_reach(const struct vg_operand *o)
+{
+    for (int a = 0; a < VG_AXES; a++)
+        if (o->reach[a].num != 1 || o->reach[a].den != 1 || o->reach[a].lo || o->reach[a].hi)
+            return false;
+    return true;
+}
+
+struct vg_net_op *vg_match_behind(struct vg_net *net, const struct vg_operand *o, int map[VGK_MAX_RANK])
+{
+    int v = o->value, i, readers = 0;
+    unsigned taken = 0;
+    bool same = same_reach(o);
+    while ((i = vg_net_producer(net, v)) >= 0 && net->ops[i].view) {
+        same &= same_reach(&net->ops[i].in[0]);
+        v = net->ops[i].in[0].value;
+    }
+    if (i < 0 || !same)
+        return NULL;
+    for (int k = 0; k < net->n_ops; k++)
+        for (int j = 0; j < net->ops[k].n_in && !net->ops[k].dead && !net->ops[k].view; j++)
+            readers += net->ops[k].in[j].value >= 0 &&
+                       net->values[net->ops[k].in[j].value].buffer == net->values[v].buffer;
+    for (int k = 0; k < net->n_outputs; k++)
+        readers += net->values[net->outputs[k]].buffer == net->values[v].buffer;
+    struct vg_net_op *p = &net->ops[i];
+    if (readers != 1 || o->offset != p->out.offset || vgk_tensor_count(&o->t) != vgk_tensor_count(&p->out.t))
+        return NULL;
+    for (int d = 0; d < o->t.rank; d++) {
+        map[d] = -1;
+        for (int e = 0; e < p->out.t.rank && o->t.dim[d] > 1; e++)
+            if (!(taken >> e & 1) && p->out.t.dim[e] == o->t.dim[d] && p->out.t.stride[e] == o->t.stride[d])
+                map[d] = e;
+        if (map[d] < 0 && o->t.dim[d] > 1)
+            return NULL;
+        if (map[d] >= 0)
+            taken |= 1u << map[d];
+    }
+    return p;
+}
+
 /* --- activations: products of x and a function of x --- */
 
 /* A product's factors, however it is bracketed: numbers in *k, the others in f; false when there are more than two. */
@@ -307,19 +348,42 @@ static bool skip_copy(struct vg_net *net, struct vg_net_op *op)
     return true;
 }
 
-/* What a plain op makes for nothing but a copy into a part of something larger (Concat), it writes there itself. */
+/* What an op makes for nothing but a copy into a part of something larger (Concat), or into another order, it writes
+ * there itself; plain ops only where their inner loops stay what they are. */
 static bool write_through(struct vg_net *net, struct vg_net_op *op)
 {
-    struct vg_net_op *p = sole_producer(net, &op->in[0]);
-    if (!p || (p->op.kind != VGK_OP_UNARY && p->op.kind != VGK_OP_BINARY) || !whole_out(net, p) ||
-        op->in[0].t.type != op->out.t.type || !same_dims(&op->in[0].t, &op->out.t) || whole_out(net, op))
+    const struct vg_operand *in = &op->in[0];
+    int map[VGK_MAX_RANK], before = -1;
+    bool turned = false;
+    struct vg_net_op *p = vg_match_behind(net, in, map);
+    if (!p || !whole_out(net, p) || in->t.type != op->out.t.type || op->out.t.rank != in->t.rank)
         return false;
-    struct vg_net_op moved = *p;
-    for (int k = 0; k < moved.n_in; k++)
-        if (moved.in[k].value >= 0 && net->values[moved.in[k].value].buffer >= 0 &&
-            net->values[moved.in[k].value].buffer == net->values[op->out.value].buffer)
+    struct vg_operand out = op->out;
+    out.t.rank = p->out.t.rank;
+    for (int d = 0; d < p->out.t.rank; d++) {
+        out.t.dim[d] = p->out.t.dim[d];
+        out.t.stride[d] = 1; /* of a dimension of 1 */
+    }
+    for (int d = 0; d < in->t.rank; d++) {
+        if (in->t.dim[d] != op->out.t.dim[d])
             return false;
-    replace(p, op, &moved);
+        if (map[d] < 0)
+            continue;
+        turned |= map[d] < before;
+        before = map[d];
+        out.t.stride[map[d]] = op->out.t.stride[d];
+    }
+    bool plain = p->op.kind == VGK_OP_UNARY || p->op.kind == VGK_OP_BINARY;
+    if (!(plain && !turned && !whole_out(net, op)) && p->op.kind != VGK_OP_ATTENTION)
+        return false;
+    for (int k = 0; k < p->n_in; k++)
+        if (p->in[k].value >= 0 && net->values[p->in[k].value].buffer >= 0 &&
+            net->values[p->in[k].value].buffer == net->values[out.value].buffer)
+            return false;
+    struct vg_net_op moved = *p;
+    p->dead = true;
+    moved.out = out;
+    *op = moved;
     return true;
 }
 

@@ -6,40 +6,20 @@
 /* o = x times a number, x being seen as it is or turned: o becomes the view of x, and *scale takes the number. */
 static void unscale(struct vg_net *net, struct vg_operand *o, double *scale)
 {
-    int v = o->value, i, readers = 0;
-    while ((i = vg_net_producer(net, v)) >= 0 && net->ops[i].view)
-        v = net->ops[i].in[0].value;
-    if (i < 0 || (!is_binary(&net->ops[i], VGK_MUL) && !is_binary(&net->ops[i], VGK_DIV)) || !whole_out(net, &net->ops[i]))
-        return;
-    const struct vg_net_op *p = &net->ops[i];
-    for (int k = 0; k < net->n_ops; k++)
-        for (int j = 0; j < net->ops[k].n_in && !net->ops[k].dead && !net->ops[k].view; j++)
-            readers += net->ops[k].in[j].value >= 0 &&
-                       net->values[net->ops[k].in[j].value].buffer == net->values[v].buffer;
+    int map[VGK_MAX_RANK];
+    double c;
+    const struct vg_net_op *p = vg_match_behind(net, o, map);
     bool divide = is_binary(p, VGK_DIV);
-    for (int side = 0; side < (divide ? 1 : 2) && readers == 1; side++) {
-        double c;
+    for (int side = 0; side < 2 && (is_binary(p, VGK_MUL) || (divide && !side)); side++) {
         const struct vg_operand *x = &p->in[side];
-        if (!vg_match_scalar(net, &p->in[!side], &c) || !same_dims(&x->t, &p->out.t) || o->offset != p->out.offset ||
-            x->value < 0 || is_constant(net, x))
+        if (!vg_match_scalar(net, &p->in[!side], &c) || !same_dims(&x->t, &p->out.t) || x->value < 0 ||
+            is_constant(net, x))
             continue;
-        struct vg_operand seen = *o;
-        unsigned taken = 0;
-        for (int d = 0; d < o->t.rank; d++) {
-            int from = -1;
-            for (int e = 0; e < p->out.t.rank && o->t.dim[d] > 1; e++)
-                if (!(taken >> e & 1) && p->out.t.dim[e] == o->t.dim[d] && p->out.t.stride[e] == o->t.stride[d])
-                    from = e;
-            if (from < 0 && o->t.dim[d] > 1)
-                return;
-            if (from >= 0)
-                taken |= 1u << from;
-            seen.t.stride[d] = from < 0 ? 1 : x->t.stride[from];
-        }
-        seen.value = x->value;
-        seen.offset = x->offset;
+        for (int d = 0; d < o->t.rank; d++)
+            o->t.stride[d] = map[d] < 0 ? 1 : x->t.stride[map[d]];
+        o->value = x->value;
+        o->offset = x->offset;
         *scale *= divide ? 1 / c : c;
-        *o = seen;
         return;
     }
 }
