@@ -70,6 +70,16 @@ enum vgk_status binder_broadcast_dims(struct binder *, const int *values, int n,
 void binder_global(struct binder *, const char *what);
 void binder_mark_axes(struct binder *, int value, unsigned axes, const char *what);
 
+/* Constant integers that follow a rule: base + the sum over dimensions of step * floor(index / repeat). */
+struct binder_rule {
+    int64_t base, step[VGK_MAX_RANK], repeat[VGK_MAX_RANK];
+};
+/* That of t's elements, from `at` on, as indices of a dimension of `size`; false when they follow none. */
+bool binder_rule(const struct vgk_tensor *t, int64_t at, int64_t size, struct binder_rule *);
+/* GatherND of the first n dimensions as a view or a resize; ScatterND as two copies: when *done. */
+enum vgk_status binder_regular_take(struct binder *, int n, bool *done);
+enum vgk_status binder_regular_scatter(struct binder *, int n, bool *done);
+
 /* The place of `text` among `names`, which end in NULL; -1. */
 int binder_choice(const char *text, const char *const *names);
 /* The file's number of an element type (onnx.proto) to ours; VGK_NONE when there is none. */

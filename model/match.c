@@ -55,9 +55,20 @@ static bool same_reach(const struct vg_operand *o)
     return true;
 }
 
+int vg_match_readers(const struct vg_net *net, int value)
+{
+    int n = 0, buffer = net->values[value].buffer;
+    for (int k = 0; k < net->n_ops; k++)
+        for (int j = 0; j < net->ops[k].n_in && !net->ops[k].dead && !net->ops[k].view; j++)
+            n += net->ops[k].in[j].value >= 0 && net->values[net->ops[k].in[j].value].buffer == buffer;
+    for (int k = 0; k < net->n_outputs; k++)
+        n += net->values[net->outputs[k]].buffer == buffer;
+    return n;
+}
+
 struct vg_net_op *vg_match_behind(struct vg_net *net, const struct vg_operand *o, int map[VGK_MAX_RANK])
 {
-    int v = o->value, i, readers = 0;
+    int v = o->value, i;
     unsigned taken = 0;
     bool same = same_reach(o);
     while ((i = vg_net_producer(net, v)) >= 0 && net->ops[i].view) {
@@ -66,14 +77,8 @@ struct vg_net_op *vg_match_behind(struct vg_net *net, const struct vg_operand *o
     }
     if (i < 0 || !same)
         return NULL;
-    for (int k = 0; k < net->n_ops; k++)
-        for (int j = 0; j < net->ops[k].n_in && !net->ops[k].dead && !net->ops[k].view; j++)
-            readers += net->ops[k].in[j].value >= 0 &&
-                       net->values[net->ops[k].in[j].value].buffer == net->values[v].buffer;
-    for (int k = 0; k < net->n_outputs; k++)
-        readers += net->values[net->outputs[k]].buffer == net->values[v].buffer;
     struct vg_net_op *p = &net->ops[i];
-    if (readers != 1 || o->offset != p->out.offset || vgk_tensor_count(&o->t) != vgk_tensor_count(&p->out.t))
+    if (vg_match_readers(net, v) != 1 || o->offset != p->out.offset || vgk_tensor_count(&o->t) != vgk_tensor_count(&p->out.t))
         return NULL;
     for (int d = 0; d < o->t.rank; d++) {
         map[d] = -1;

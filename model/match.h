@@ -79,6 +79,9 @@ static inline bool is_about(const struct vg_net *net, const struct vg_operand *o
  * one; others must be contiguous already. */
 bool vg_match_per_channel(struct vg_net *, const struct vg_operand *, struct vg_operand *out);
 
+/* How often the value's buffer is read, the net's outputs counted, and views of it not. */
+int vg_match_readers(const struct vg_net *, int value);
+
 /* The op that alone makes what `o` shows, all of it, for this one reader, other views in between: map says which of
  * its dimensions each of o's is, -1 for those of 1.  NULL when it is not so. */
 struct vg_net_op *vg_match_behind(struct vg_net *, const struct vg_operand *o, int map[VGK_MAX_RANK]);

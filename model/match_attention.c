@@ -85,6 +85,24 @@ static struct vg_net_op *weights(struct vg_net *net, const struct vg_operand *o)
                                                                                                                     : NULL;
 }
 
+/* A constant mask that lets query i see the keys up to i and nothing else.  Every query sees one, so that what is added
+ * to the others need not be infinite to make their weights 0. */
+static bool is_causal(const struct vg_net *net, const struct vg_operand *mask)
+{
+    const struct vgk_tensor *t = &mask->t;
+    if (!is_constant(net, mask) || (t->type != VGK_F32 && t->type != VGK_BOOL) || (t->dim[0] > 1 && t->stride[0]) ||
+        (t->dim[1] > 1 && t->stride[1]))
+        return false;
+    for (int64_t i = 0; i < t->dim[2]; i++)
+        for (int64_t j = 0; j < t->dim[3]; j++) {
+            int64_t at = i * t->stride[2] + j * t->stride[3];
+            bool seen = t->type == VGK_BOOL ? ((const uint8_t *)t->data)[at] : ((const float *)t->data)[at] == 0;
+            if (seen != (j <= i) || (!seen && t->type == VGK_F32 && ((const float *)t->data)[at] > -1e30f))
+                return false;
+        }
+    return true;
+}
+
 bool vg_match_attention(struct vg_net *net, int i)
 {
     struct vg_net_op *op = &net->ops[i], *softmax, *product = NULL;
@@ -125,7 +143,10 @@ bool vg_match_attention(struct vg_net *net, int i)
             return false;
     if (!four(&out) || in[0].t.type != in[1].t.type || in[0].t.type != in[2].t.type)
         return false;
-    op->op = (struct vgk_op){.kind = VGK_OP_ATTENTION, .p.attention = {.scale = (float)scale}};
+    bool causal = in[3].value >= 0 && is_causal(net, &in[3]);
+    if (causal)
+        in[3].value = -1;
+    op->op = (struct vgk_op){.kind = VGK_OP_ATTENTION, .p.attention = {.scale = (float)scale, .causal = causal}};
     op->n_in = 4;
     memcpy(op->in, in, sizeof in);
     op->out = out;

@@ -10,23 +10,19 @@
 /* The only maker and only reader of a value that is seen repeated. */
 static struct vg_net_op *statistic(struct vg_net *net, const struct vg_operand *o)
 {
-    if (o->value < 0 || net->values[o->value].t.rank != o->t.rank)
+    int v = o->value, i = vg_net_producer(net, v);
+    if (i >= 0 && net->ops[i].view && net->ops[i].in[0].offset == o->offset) { /* Expand */
+        v = net->ops[i].in[0].value;
+        i = vg_net_producer(net, v);
+    }
+    if (i < 0 || net->ops[i].view || vg_match_readers(net, v) != 1 || net->ops[i].out.t.rank != o->t.rank)
         return NULL;
-    struct vg_operand whole = vg_net_operand(net, o->value);
-    return sole_producer(net, &whole);
-}
-
-/* Views that only repeat (Expand) are looked through. */
-static struct vg_operand unexpanded(struct vg_net *net, const struct vg_operand *o)
-{
-    int i = vg_net_producer(net, o->value);
-    if (i < 0 || !net->ops[i].view || net->ops[i].in[0].t.rank != o->t.rank || net->ops[i].in[0].offset != o->offset)
-        return *o;
-    const struct vg_operand *from = &net->ops[i].in[0];
+    const struct vg_operand *made = &net->ops[i].out;
     for (int d = 0; d < o->t.rank; d++)
-        if (o->t.stride[d] && (from->t.dim[d] != o->t.dim[d] || from->t.stride[d] != o->t.stride[d]))
-            return *o;
-    return vg_net_operand(net, from->value);
+        if (made->offset != o->offset || (made->t.dim[d] == 1 ? o->t.dim[d] > 1 && o->t.stride[d] :
+                                          made->t.dim[d] != o->t.dim[d] || made->t.stride[d] != o->t.stride[d]))
+            return NULL;
+    return &net->ops[i];
 }
 
 /* x^2 of whole x. */
@@ -81,26 +77,44 @@ static void become(struct vg_net_op *op, const struct vg_operand *x, const struc
     op->in[0] = in;
 }
 
+/* A norm over one dimension, which need not be the last: the op sees it as that. */
+static void become_along(struct vg_net_op *op, const struct vg_operand *x, struct vgk_norm p, int axis)
+{
+    int rank = x->t.rank, order[VGK_MAX_RANK];
+    for (int d = 0; d < rank; d++)
+        order[d] = d < axis ? d : d < rank - 1 ? d + 1 : axis;
+    p.axis = rank - 1;
+    become(op, x, &p);
+    op->in[0].t = vgk_tensor_permute(&op->in[0].t, order);
+    op->out.t = vgk_tensor_permute(&op->out.t, order);
+}
+
 /* y = d / the deviation of d: of which kind. */
 static bool norm_of(struct vg_net *net, struct vg_net_op *op, const struct vg_operand *d, unsigned axes, float epsilon)
 {
     struct vgk_norm p = {.epsilon = epsilon};
     const struct vg_net_op *sub = producer(net, d), *mu = NULL;
-    int rank = d->t.rank;
-    if (!is_trailing(axes, rank, &p.axis))
-        return false;
+    int rank = d->t.rank, axis = 0;
+    while (axis < rank - 1 && axes != 1u << axis)
+        axis++;
+    bool one = axes == 1u << axis;
     if (is_binary(sub, VGK_SUB) && same_dims(&sub->in[0].t, &op->out.t))
         mu = mean(net, &sub->in[1], axes);
     if (mu && same_operand(&mu->in[0], &sub->in[0])) {
-        p.kind = p.axis == 2 ? VGK_NORM_INSTANCE : p.axis == 1 && rank > 2 ? VGK_NORM_GROUP : VGK_NORM_LAYER;
+        p.kind = VGK_NORM_LAYER;
         p.groups = 1;
-        become(op, &sub->in[0], &p);
-        return true;
+        if (is_trailing(axes, rank, &p.axis)) {
+            p.kind = p.axis == 2 ? VGK_NORM_INSTANCE : p.axis == 1 && rank > 2 ? VGK_NORM_GROUP : VGK_NORM_LAYER;
+            become(op, &sub->in[0], &p);
+        } else if (one) {
+            become_along(op, &sub->in[0], p, axis);
+        }
+        return op->op.kind == VGK_OP_NORM;
     }
-    if (p.axis != rank - 1) /* over a whole image the steps are as good */
+    if (!one) /* over a whole image the steps are as good */
         return false;
     p.kind = VGK_NORM_RMS;
-    become(op, d, &p);
+    become_along(op, d, p, axis);
     return true;
 }
 
@@ -113,10 +127,10 @@ static bool unit_length(struct vg_net *net, struct vg_net_op *op, struct vg_net_
     if (!length || length->op.kind != VGK_OP_REDUCE || length->op.p.reduce.fn != VGK_REDUCE_L2 ||
         !same_operand(&length->in[0], x) || x->t.type != VGK_F32)
         return false;
-    int rank = x->t.rank, axis = 0, order[VGK_MAX_RANK];
-    while (axis < rank && length->op.p.reduce.axes != 1u << axis)
+    int axis = 0;
+    while (axis < x->t.rank && length->op.p.reduce.axes != 1u << axis)
         axis++;
-    if (axis == rank)
+    if (axis == x->t.rank)
         return false;
     int64_t n = x->t.dim[axis];
     int gain = vg_net_constant(net, op->node, VGK_F32, 1, &n);
@@ -124,15 +138,10 @@ static bool unit_length(struct vg_net *net, struct vg_net_op *op, struct vg_net_
         return false;
     for (int64_t i = 0; i < n; i++)
         ((float *)net->values[gain].t.data)[i] = (float)(1 / sqrt((double)n));
-    for (int d = 0; d < rank; d++)
-        order[d] = d < axis ? d : d < rank - 1 ? d + 1 : axis;
     double least = (double)clip->op.p.unary.alpha;
-    struct vg_operand in = *x;
-    become(op, &in, &(struct vgk_norm){.kind = VGK_NORM_RMS, .axis = rank - 1,
-                                       .epsilon = fmaxf((float)(least * least / (double)n), 1e-37f)});
+    become_along(op, x, (struct vgk_norm){.kind = VGK_NORM_RMS, .epsilon = fmaxf((float)(least * least / (double)n), 1e-37f)},
+                 axis);
     op->in[1] = vg_net_operand(net, gain);
-    op->in[0].t = vgk_tensor_permute(&in.t, order);
-    op->out.t = vgk_tensor_permute(&op->out.t, order);
     return true;
 }
 
@@ -140,15 +149,14 @@ bool vg_match_norm(struct vg_net *net, int i)
 {
     struct vg_net_op *op = &net->ops[i];
     for (int side = 0; side < 2; side++) {
-        struct vg_operand of = unexpanded(net, &op->in[!side]);
-        const struct vg_operand *x = &op->in[side];
+        const struct vg_operand *x = &op->in[side], *of = &op->in[!side];
         struct vg_net_op *divisor = NULL;
         float one, epsilon;
         unsigned axes;
         if (is_binary(op, VGK_DIV) && side == 0) {
-            divisor = statistic(net, &of);
+            divisor = statistic(net, of);
         } else if (is_binary(op, VGK_MUL)) {
-            struct vg_net_op *inverse = statistic(net, &of);
+            struct vg_net_op *inverse = statistic(net, of);
             if (is_unary(inverse, VGK_RECIPROCAL))
                 divisor = sole_producer(net, &inverse->in[0]);
             else if (is_binary(inverse, VGK_DIV) && is_scalar(net, &inverse->in[0], &one) && one == 1)
@@ -241,21 +249,50 @@ bool vg_match_group_norm(struct vg_net *net, int i)
     return true;
 }
 
-/* --- gains along the last dimensions --- */
+/* --- gains along the dimensions of a norm --- */
 
-static bool along(const struct vg_operand *o, int axis, struct vg_operand *c)
+/* An operand of op that only varies in the norm's dimensions, seen as the norm sees them. */
+static bool along(const struct vg_operand *o, const struct vg_net_op *norm, const struct vg_net_op *op, int axis,
+                  struct vg_operand *c)
 {
-    if (o->value < 0)
+    unsigned taken = 0;
+    struct vg_operand seen = *o;
+    if (o->value < 0 || norm->out.t.rank != op->out.t.rank)
         return false;
-    for (int d = 0; d < axis; d++)
-        if (o->t.dim[d] > 1 && o->t.stride[d])
+    for (int d = 0; d < norm->out.t.rank; d++) { /* which dimension of op's is the norm's d */
+        int from = -1;
+        for (int e = 0; e < o->t.rank; e++)
+            if (!(taken >> e & 1) && from < 0 && norm->out.t.dim[d] == op->out.t.dim[e] &&
+                (norm->out.t.dim[d] == 1 || norm->out.t.stride[d] == op->in[0].t.stride[e]))
+                from = e;
+        if (from < 0)
             return false;
-    *c = *o;
-    c->t.rank -= axis;
-    for (int d = 0; d < c->t.rank; d++) {
-        c->t.dim[d] = o->t.dim[axis + d];
-        c->t.stride[d] = o->t.stride[axis + d];
+        taken |= 1u << from;
+        seen.t.dim[d] = o->t.dim[from];
+        seen.t.stride[d] = o->t.stride[from];
     }
+    for (int d = 0; d < axis; d++)
+        if (seen.t.dim[d] > 1 && seen.t.stride[d])
+            return false;
+    *c = seen;
+    c->t.rank -= axis;
+    memmove(c->t.dim, c->t.dim + axis, c->t.rank * sizeof *c->t.dim);
+    memmove(c->t.stride, c->t.stride + axis, c->t.rank * sizeof *c->t.stride);
+    return true;
+}
+
+/* Two constant gains along one dimension as one. */
+static bool multiply_gains(struct vg_net *net, struct vg_operand *a, const struct vg_operand *b)
+{
+    if (!is_constant(net, a) || !is_constant(net, b) || a->t.rank != 1 || b->t.rank != 1 || a->t.type != VGK_F32)
+        return false;
+    int v = vg_net_constant(net, net->values[a->value].name, VGK_F32, 1, a->t.dim);
+    if (v < 0)
+        return false;
+    for (int64_t i = 0; i < a->t.dim[0]; i++)
+        ((float *)net->values[v].t.data)[i] =
+            ((const float *)a->t.data)[i * a->t.stride[0]] * ((const float *)b->t.data)[i * b->t.stride[0]];
+    *a = vg_net_operand(net, v);
     return true;
 }
 
@@ -263,11 +300,12 @@ bool vg_match_norm_gain(struct vg_net *net, int i)
 {
     struct vg_net_op *op = &net->ops[i], fused;
     bool multiply = is_binary(op, VGK_MUL);
+    int map[VGK_MAX_RANK];
     for (int side = 0; side < 2 && (multiply || is_binary(op, VGK_ADD)); side++) {
-        struct vg_net_op *p = sole_producer(net, &op->in[side]);
+        struct vg_net_op *p = vg_match_behind(net, &op->in[side], map), seen = *op;
         struct vg_operand c;
         if (!p || p->op.kind != VGK_OP_NORM || p->op.p.norm.act != VGK_ACT_NONE || p->in[3].value >= 0 ||
-            !same_dims(&p->out.t, &op->out.t) || p->in[2].value >= 0 || (multiply && p->in[1].value >= 0))
+            p->in[2].value >= 0 || !same_dims(&op->in[side].t, &op->out.t))
             continue;
         fused = *p;
         struct vgk_norm *n = &fused.op.p.norm;
@@ -276,11 +314,29 @@ bool vg_match_norm_gain(struct vg_net *net, int i)
             n->axis = 2;
         }
         const struct vg_operand *gain = &op->in[!side];
-        if (n->kind < VGK_NORM_LAYER || gain->t.type != p->in[0].t.type || !along(gain, n->axis, &c) ||
-            (gain->value >= 0 && net->values[gain->value].frame))
+        seen.in[0] = op->in[side];
+        if (n->kind < VGK_NORM_LAYER || gain->t.type != p->in[0].t.type || !along(gain, p, &seen, n->axis, &c) ||
+            net->values[gain->value].frame)
             continue;
-        fused.in[multiply ? 1 : 2] = c;
+        if (!multiply)
+            fused.in[2] = c;
+        else if (p->in[1].value < 0)
+            fused.in[1] = c;
+        else if (!multiply_gains(net, &fused.in[1], &c))
+            continue;
+        struct vg_operand out = op->out; /* in the norm's order */
+        for (int d = 0; d < out.t.rank; d++)
+            if (map[d] >= 0) {
+                out.t.dim[map[d]] = op->out.t.dim[d];
+                out.t.stride[map[d]] = op->out.t.stride[d];
+            }
+        for (int d = 0; d < out.t.rank; d++)
+            if (p->out.t.dim[d] == 1) {
+                out.t.dim[d] = 1;
+                out.t.stride[d] = 1;
+            }
         replace(p, op, &fused);
+        op->out = out;
         return true;
     }
     return false;
