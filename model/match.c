@@ -246,11 +246,31 @@ bool vg_match_matmul(struct vg_net *net, int i)
 
 /* --- copies --- */
 
-/* `o`, a view of `whole`, seen in `to`, which has the same elements in another layout; `beside` (same dims as o) is cut
- * alike where a dimension of o runs over several of whole's.  False when it cannot be said with 8 dimensions. */
-static bool translate(struct vg_operand *o, const struct vg_operand *whole, const struct vg_operand *to,
+/* The dimensions in the order of their strides, the largest first; false when the elements have holes. */
+static bool by_stride(const struct vgk_tensor *t, int order[VGK_MAX_RANK])
+{
+    for (int d = 0; d < t->rank; d++) {
+        int at = d;
+        for (; at > 0 && t->stride[order[at - 1]] < t->stride[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    struct vgk_tensor sorted = vgk_tensor_permute(t, order);
+    return vgk_tensor_is_dense(&sorted, VGK_ROW_MAJOR);
+}
+
+/* `o`, a view of what was made as `dense`, seen in `other`, which has the same elements in another layout; `beside` (same
+ * dims as o) is cut alike where a dimension of o runs over several of dense's.  False when it cannot be said with 8
+ * dimensions. */
+static bool translate(struct vg_operand *o, const struct vg_operand *dense, const struct vg_operand *other,
                       struct vg_operand *beside)
 {
+    int order[VGK_MAX_RANK];
+    struct vg_operand sorted = *dense, sorted_other = *other, *whole = &sorted, *to = &sorted_other;
+    if (!by_stride(&dense->t, order))
+        return false;
+    sorted.t = vgk_tensor_permute(&dense->t, order);
+    sorted_other.t = vgk_tensor_permute(&other->t, order);
     struct vg_operand a = *o, b = *beside;
     int64_t last[VGK_MAX_RANK] = {0}, at = o->offset - whole->offset;
     a.t.rank = b.t.rank = 0;
@@ -294,11 +314,11 @@ static bool translate(struct vg_operand *o, const struct vg_operand *whole, cons
             s *= take;
             n /= take;
         }
-        if (n > 1 || (a.t.rank == first && d == o->t.rank - 1 && !a.t.rank)) {
+        if (n > 1 || a.t.rank == first) { /* repeated, or of 1 */
             if (a.t.rank == VGK_MAX_RANK)
                 return false;
             a.t.dim[a.t.rank] = b.t.dim[b.t.rank] = n;
-            a.t.stride[a.t.rank++] = 0; /* repeated */
+            a.t.stride[a.t.rank++] = n > 1 ? 0 : 1;
             b.t.stride[b.t.rank++] = s_beside;
         }
     }
@@ -336,13 +356,12 @@ static bool skip_copy(struct vg_net *net, struct vg_net_op *op)
     if (i < 0 || net->ops[i].op.kind != VGK_OP_COPY)
         return false;
     const struct vg_net_op *first = &net->ops[i];
-    const struct vg_net_value *whole = &net->values[v];
     bool widened = vgk_type_is_float(first->in[0].t.type) && vgk_type_is_float(first->out.t.type) &&
                    vgk_type_bits(first->in[0].t.type) < vgk_type_bits(first->out.t.type) &&
                    op->out.t.type == first->in[0].t.type;
     if ((first->in[0].t.type != first->out.t.type && !widened) || first->in[0].value < 0 ||
         is_constant(net, &first->in[0]) || !whole_out(net, first) || !same_dims(&first->in[0].t, &first->out.t) ||
-        !vgk_tensor_is_dense(&first->out.t, VGK_ROW_MAJOR) || whole->buffer < 0)
+        net->values[v].buffer < 0)
         return false;
     struct vg_operand made = first->out;
     if (!reach_through(&in, &first->in[0]) || !translate(&in, &made, &first->in[0], &out))
