@@ -482,6 +482,16 @@ static enum vgk_status bind_node(struct binder *b)
     return VGK_OK;
 }
 
+enum vgk_status binder_nodes(struct binder *b, const struct vg_graph *graph)
+{
+    enum vgk_status s = VGK_OK;
+    for (int i = 0; i < graph->n_nodes && !s; i++) {
+        b->node = &graph->nodes[i];
+        s = bind_node(b);
+    }
+    return s;
+}
+
 static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *binding)
 {
     struct vg_net *net = b->net;
@@ -542,10 +552,8 @@ enum vgk_status vg_net_bind(const struct vg_graph *graph, const struct vg_bindin
         }
     if (!s)
         s = bind_inputs(&b, binding);
-    for (int i = 0; i < graph->n_nodes && !s; i++) {
-        b.node = &graph->nodes[i];
-        s = bind_node(&b);
-    }
+    if (!s)
+        s = binder_nodes(&b, graph);
     for (int i = 0; i < graph->n_outputs && !s; i++) {
         int v = b.value_of[graph->outputs[i]];
         if (v < 0)

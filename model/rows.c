@@ -78,6 +78,15 @@ bool vg_rows_can(const struct vg_net *net, const struct vg_net_op *op)
     case VGK_OP_DEQUANTIZE:
     case VGK_OP_MOMENTS:
     case VGK_OP_NORMALISE: break;
+    case VGK_OP_NORM: /* of each pixel for itself */
+        if (op->op.p.norm.kind < VGK_NORM_LAYER || vg_rows_buffer(net, &op->in[0]) < 0 ||
+            vg_rows_buffer(net, &op->out) < 0)
+            return false;
+        for (int d = op->op.p.norm.axis; d < op->out.t.rank; d++)
+            if (op->out.t.dim[d] > 1 && (op->out.t.stride[d] >= row_stride(net, &op->out) ||
+                                         op->in[0].t.stride[d] >= row_stride(net, &op->in[0])))
+                return false;
+        break;
     case VGK_OP_CONV:
         if (op->op.p.conv.spatial != 2 || op->op.p.conv.pad_mode == VGK_PAD_WRAP)
             return false;
