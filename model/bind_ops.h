@@ -67,6 +67,18 @@ enum vgk_status binder_broadcast_dims(struct binder *, const int *values, int n,
 void binder_global(struct binder *, const char *what);
 void binder_mark_axes(struct binder *, int value, unsigned axes, const char *what);
 
+/* Weights that are kept as the file stores them (bind_weights.c).
+ * True when the node's output is read as weights only, so that its Cast or DequantizeLinear need not be computed. */
+bool binder_only_weights(const struct binder *);
+/* The current node's output 0 is constant x, seen through scale and zero (values, -1 = none; blocks along `axis`, 0 =
+ * none).  *done = false, and nothing happens, where kernels cannot take it like that. */
+enum vgk_status binder_keep(struct binder *, int x, int scale, int zero, int axis, int64_t block, bool *done);
+/* y, a view of weights with their dimensions permuted, gets scale and zero point permuted alike. */
+enum vgk_status binder_permute_weights(struct binder *, int y, const int *perm);
+/* Operands VGK_WEIGHT_SCALE and VGK_WEIGHT_ZERO for in[1], which is seen with so many dimensions, and with the last two
+ * swapped if `transposed`; returns how many inputs the op has then.  in: [VGK_CONV_INPUTS], n_in are set. */
+int binder_weights(const struct binder *, struct vg_operand *in, int n_in, int rank, bool transposed);
+
 /* The place of `text` among `names`, which end in NULL; -1. */
 int binder_choice(const char *text, const char *const *names);
 /* The file's number of an element type (onnx.proto) to ours; VGK_NONE when there is none. */

@@ -31,6 +31,8 @@ struct vg_net_value {
     int buffer;          /* -1 = constant */
     int64_t offset;      /* elements from the buffer's start */
     bool constant;
+    int scale, zero;     /* constants: values by which it is quantised (kernels/ops.h), of its rank; scale 0 = it is not;
+                            zero 0 = none.  Such values are weights of ops, and nothing else */
     bool frame;          /* depends on the frame (else on constants and parameters only) */
     int axis[VG_AXES];   /* the dimension that is the frame's x, y; -1 = none */
     int64_t num[VG_AXES], den[VG_AXES]; /* its size there in frame pixels: frame * num / den; lowest terms */

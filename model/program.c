@@ -53,17 +53,20 @@ static bool place_constant(struct constants *c, struct vg_net *net, const struct
     }
     place->constant = src.data;
     if (!vgk_tensor_is_dense(&src, VGK_ROW_MAJOR)) { /* a view: gather it */
-        size_t each = vgk_type_bits(src.type) / 8;
+        size_t each = vgk_type_bits(src.type) / 8; /* 0: two in a byte */
         char *to = vg_arena_aligned(net->arena, bytes);
         if (!to)
             return false;
-        place->constant = to;
+        place->constant = memset(to, 0, bytes);
         int64_t n = vgk_tensor_count(&src);
         for (int64_t i = 0; i < n; i++) {
             int64_t at = 0, rest = i;
             for (int d = src.rank - 1; d >= 0; rest /= dim[d--])
                 at += rest % dim[d] * src.stride[d];
-            memcpy(to + i * each, (const char *)src.data + at * (int64_t)each, each);
+            if (each)
+                memcpy(to + i * each, (const char *)src.data + at * (int64_t)each, each);
+            else
+                to[i / 2] |= (char)((((const uint8_t *)src.data)[at / 2] >> at % 2 * 4 & 15) << i % 2 * 4);
         }
     }
     for (int i = 0; i < c->n; i++) {
@@ -300,6 +303,8 @@ static void place(const struct maker *m, const struct vg_operand *o, struct vg_p
                 (size_t)o->offset * (vgk_type_bits(o->t.type) / 8);
 }
 
+static bool weights(int k) { return k == 1 || k == VGK_WEIGHT_SCALE || k == VGK_WEIGHT_ZERO; }
+
 /* Constants: packed ones have their place already; the others are stored as the op sees them. */
 static enum vgk_status place_constants(struct maker *m)
 {
@@ -315,7 +320,7 @@ static enum vgk_status place_constants(struct maker *m)
             p->none = op->in[k].value < 0;
             if (p->none || !net->values[op->in[k].value].constant)
                 continue;
-            if (k == 1 && m->need[i].packed) { /* only the kernel's own copy stays */
+            if (m->need[i].packed && weights(k)) { /* only the kernel's own copy stays */
                 p->t = op->in[k].t;
                 p->constant = op->in[k].t.data;
                 p->t.data = NULL;
