@@ -282,12 +282,13 @@ static void matmul_rows(void *arg, int64_t begin, int64_t end, int thread)
             }
             double sum[WIDE] = {0}, row[WIDE], e;
             int64_t place[VGK_MAX_RANK] = {0};
-            place[rank - 1] = first;
+            int last = m->op->in[1].rank - 1;
+            place[last] = first;
             for (int64_t i = 0; i < depth; i++) {
-                place[rank - 2] = i;
+                place[last - 1] = i;
                 vgk_load_f64(&e, &m->a, a + i * m->a.stride[rank - 1], 0, 1);
                 if (m->weights)
-                    vgk_weights_f64(m->op, place, rank - 1, row, n);
+                    vgk_weights_f64(m->op, place, last, row, n);
                 else
                     vgk_load_f64(row, &m->b, column + i * m->b.stride[rank - 2], m->b.stride[rank - 1], n);
                 for (int64_t j = 0; j < n; j++)
