@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A program: a net on a schedule with every buffer at its offset in one arena.
  *     weights (packed, and constants as they are) | persistent (parameters and what follows from them alone) |
- *     activations: windows, carried rows, the frame's staging, scratch, by lifetime */
+ *     activations: windows, carried rows, the frame's staging, scratch, by lifetime
+ * Where that is too much, host memory holds a part of it: pictures that one level leaves to a later one (`spill`), and
+ * packed weights (`stream`), which are then loaded for each use, while the op before runs. */
 #ifndef VG_PROGRAM_H
 #define VG_PROGRAM_H
 
@@ -22,7 +24,9 @@ struct vg_step {
     const char *node;
     int64_t begin, end; /* READ, WRITE: rows of the frame's input, output */
     struct vg_place in[VG_MAX_OPERANDS], out; /* SAVE, RESTORE: bytes from in[0] to out */
-    size_t packed, packed_offset;   /* bytes of packed constants, where */
+    size_t packed, packed_offset;   /* bytes of packed constants, where; SPILL, FETCH, LOAD: bytes to move, where */
+    size_t host_offset;             /* the other end in host memory; ops: where their packed constants stay, SIZE_MAX:
+                                       in the arena */
     bool packs;                     /* the first step of its op: packs for the others */
     size_t scratch, scratch_offset;
 };
@@ -37,8 +41,12 @@ struct vg_program {
         struct vg_place now, kept; /* f32 [N,3C] */
     } *memories;                   /* of the net's n_memories norms */
     size_t weights, persistent, activations; /* sections of the arena, in this order, each aligned */
+    size_t host;    /* bytes of host memory */
+    size_t moved;   /* bytes to and from it for a frame */
+    int n_recomputed, n_spilled; /* buffers */
+    bool streams;
     size_t scratch_peak, floor;
-    double work; /* products, those in Winograd blocks at what they cost: to compare ways by */
+    double work; /* products, those in Winograd blocks at what they cost, and moved bytes at theirs: to compare ways by */
     struct vg_analysis exact; /* with the blocks of the kernels that were chosen; not for output -1 */
     size_t largest_kept; /* bytes of the largest buffer that is stored across levels though it could be made again */
     int largest_kept_buffer; /* -1 = none */
@@ -47,7 +55,8 @@ struct vg_program {
 struct vg_program_request {
     int output;            /* of the net, the picture; -1 = no analysis */
     int bands;             /* 0 or 1 = whole */
-    const bool *recompute; /* see schedule.h; NULL = none */
+    const bool *recompute, *spill; /* see schedule.h; NULL = none */
+    bool stream;           /* packed weights stay in host memory */
 };
 
 /* Takes the net over on success.  VGK_ERR_UNSUPPORTED: an op that the backend declines, or a net that cannot run in

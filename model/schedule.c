@@ -24,6 +24,9 @@ struct buffer {
     int64_t rows, unit;  /* 0 rows: not of the frame's rows */
     bool output;         /* the frame's output value lies in it */
     bool kept;           /* stored whole across levels */
+    bool spilled;        /* stored in host memory across levels */
+    int level;           /* in which it is made, if it is spilled */
+    int last_writer;     /* op of the level that runs */
     /* while a level runs */
     bool inside;         /* made in this level, in bands */
     int64_t made, base, want, next;
@@ -46,6 +49,7 @@ struct maker {
     struct buffer *b;
     struct op *o;
     int input, output; /* buffers */
+    int level;         /* that runs */
     bool written_whole; /* the output is written behind the last level */
     bool failed;
 };
@@ -151,6 +155,9 @@ static int buffer_at(const struct vg_net *net, const struct vg_net_op *op, int k
     return v < 0 || net->values[v].constant ? -1 : net->values[v].buffer;
 }
 
+/* A level that comes after the one in which it was made gets it from host memory. */
+static bool fetched(const struct maker *m, int b) { return m->b[b].spilled && m->b[b].level < m->level; }
+
 /* The window comes back from its carry store before anyone touches it. */
 static void touch(struct maker *m, int b, int position)
 {
@@ -202,16 +209,16 @@ static void run_band(struct maker *m, int first_position)
             m->b[b].next = lo < m->b[b].next ? lo : m->b[b].next;
         }
     }
-    if (m->b[m->input].inside) {
-        struct buffer *in = &m->b[m->input];
-        if (in->want > in->made) {
-            touch(m, m->input, position);
-            struct vg_call *c = add(m, VG_CALL_READ, m->input, in->made, in->want, position);
-            if (c)
-                c->base[0] = m->s->storage[m->input].banded ? in->base : 0;
-            if (in->last_touch < 0) /* read ahead of its readers */
-                leave(m, m->input, position);
-        }
+    for (int b = 0; b < net->n_buffers; b++) {
+        struct buffer *in = &m->b[b];
+        if ((b != m->input && !fetched(m, b)) || !in->inside || in->want <= in->made)
+            continue;
+        touch(m, b, position);
+        struct vg_call *c = add(m, b == m->input ? VG_CALL_READ : VG_CALL_FETCH, b, in->made, in->want, position);
+        if (c)
+            c->base[0] = m->s->storage[b].banded ? in->base : 0;
+        if (in->last_touch < 0) /* read ahead of its readers */
+            leave(m, b, position);
     }
     for (int i = 0; i < n; i++) {
         const struct vg_net_op *op = &net->ops[i];
@@ -233,6 +240,11 @@ static void run_band(struct maker *m, int first_position)
             c->base[k == op->n_in ? VG_MAX_OPERANDS : k] = b >= 0 && m->s->storage[b].banded ? m->b[b].base : 0;
         }
         m->o[i].done = m->o[i].whole ? 1 : out->want;
+        if (out->spilled && out->last_writer == i) {
+            int b = buffer_at(net, op, op->n_in);
+            if ((c = add(m, VG_CALL_SPILL, b, out->made, out->want, position)))
+                c->base[0] = out->base;
+        }
         for (int k = 0; k <= op->n_in; k++) {
             int b = buffer_at(net, op, k);
             if (b >= 0 && m->b[b].last_touch == i && !m->o[i].whole) {
@@ -338,7 +350,7 @@ static void recall(struct maker *m, int buffer)
         m->o[i].member = true;
         for (int k = 0; k < op->n_in; k++) {
             int b = buffer_at(m->net, op, k);
-            if (b >= 0 && m->b[b].rows && !m->b[b].kept && m->net->values[op->in[k].value].frame)
+            if (b >= 0 && m->b[b].rows && !m->b[b].kept && !fetched(m, b) && m->net->values[op->in[k].value].frame)
                 recall(m, b);
         }
     }
@@ -378,6 +390,7 @@ static void run_level(struct maker *m, int level)
 {
     const struct vg_net *net = m->net;
     int first = m->s->n_positions, members = 0;
+    m->level = level;
     for (int b = 0; b < net->n_buffers; b++)
         m->b[b].inside = false;
     for (int i = 0; i < net->n_ops; i++) {
@@ -390,7 +403,7 @@ static void run_level(struct maker *m, int level)
             continue;
         for (int k = 0; k < op->n_in; k++) {
             int b = buffer_at(net, op, k);
-            if (b >= 0 && m->b[b].rows && !m->b[b].kept && net->values[op->in[k].value].frame)
+            if (b >= 0 && m->b[b].rows && !m->b[b].kept && !fetched(m, b) && net->values[op->in[k].value].frame)
                 recall(m, b);
         }
     }
@@ -402,11 +415,13 @@ static void run_level(struct maker *m, int level)
         m->s->runs[i]++;
         for (int k = 0; k <= op->n_in; k++) {
             int b = buffer_at(net, op, k);
-            bool made_here = k == op->n_in || b == m->input;
-            if (b >= 0 && made_here && m->b[b].rows && !m->o[i].whole) {
+            bool comes_here = k == op->n_in || b == m->input || (b >= 0 && fetched(m, b));
+            if (b >= 0 && comes_here && m->b[b].rows && !m->o[i].whole) {
                 m->b[b].inside = true;
                 m->b[b].made = m->b[b].base = 0;
             }
+            if (k == op->n_in && b >= 0)
+                m->b[b].last_writer = i;
         }
     }
     if (m->b[m->input].kept) { /* read once, also when all of its readers are in later levels */
@@ -435,11 +450,46 @@ static void run_level(struct maker *m, int level)
             }
         }
     }
-    if (m->b[m->input].inside)
-        use(&m->s->storage[m->input], first, first);
+    for (int b = 0; b < net->n_buffers; b++)
+        if (m->b[b].inside && (b == m->input || fetched(m, b))) {
+            use(&m->s->storage[b], first, first);
+            if (b != m->input)
+                m->s->storage[b].host_last = level;
+        }
     if (m->b[m->output].inside)
         use(&m->s->storage[m->output], last, last);
     m->s->n_positions = last + 1;
+}
+
+/* Spilled: what was asked for, is made in bands in one level and read in bands in a later one. */
+static void find_spilled(struct maker *m)
+{
+    const struct vg_net *net = m->net;
+    for (int b = 0; b < net->n_buffers && m->request->spill; b++) {
+        m->b[b].spilled = m->request->spill[b] && m->request->bands > 1 && m->b[b].rows && b != m->input && !m->b[b].output;
+        m->b[b].level = -1;
+    }
+    for (int i = 0; i < net->n_ops && m->request->spill; i++) {
+        int b = m->o[i].frame ? buffer_at(net, &net->ops[i], net->ops[i].n_in) : -1;
+        if (b < 0)
+            continue;
+        m->b[b].spilled &= !m->o[i].whole && net->ops[i].op.kind != VGK_OP_MOMENTS &&
+                           (m->b[b].level < 0 || m->b[b].level == m->o[i].level);
+        m->b[b].level = m->o[i].level;
+    }
+    for (int i = 0; i < net->n_ops && m->request->spill; i++)
+        for (int k = 0; m->o[i].frame && k < net->ops[i].n_in; k++) {
+            int b = buffer_at(net, &net->ops[i], k);
+            if (b < 0 || !m->b[b].spilled)
+                continue;
+            m->b[b].spilled = !m->o[i].whole;
+            m->s->storage[b].spilled |= m->o[i].level > m->b[b].level;
+        }
+    for (int b = 0; b < net->n_buffers && m->request->spill; b++) {
+        struct vg_storage *st = &m->s->storage[b];
+        m->b[b].spilled = st->spilled = st->spilled && m->b[b].spilled;
+        st->host_first = st->host_last = m->b[b].level;
+    }
 }
 
 /* Kept: what another level, a whole op or nobody but the caller reads; small things are always kept. */
@@ -463,7 +513,7 @@ static void find_kept(struct maker *m)
             int b = buffer_at(net, op, k);
             if (b < 0 || made[b] < 0)
                 continue;
-            bool again = m->request->recompute && m->request->recompute[b] && !m->o[i].whole;
+            bool again = (m->b[b].spilled || (m->request->recompute && m->request->recompute[b])) && !m->o[i].whole;
             if ((made[b] != m->o[i].level && !again) || (m->o[i].whole && m->b[b].rows))
                 m->b[b].kept = true;
         }
@@ -513,6 +563,7 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     }
     if (!find_levels(&m))
         goto done;
+    find_spilled(&m);
     find_kept(&m);
     if (request->bands > 1 && (net->n_outputs != 1 || m.output == net->n_buffers || m.output == m.input)) {
         status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "bands are for nets with one picture as output");
