@@ -69,7 +69,13 @@ struct vg_net_memory {
     int now, kept; /* values */
 };
 
+/* What a run gives is what the next one takes; see roles.h. */
+struct vg_net_state {
+    int input, output; /* of the net; output -1: not made by the net (a delayed frame) */
+};
+
 struct vg_net {
+    int shared; /* references besides the first */
     struct vg_arena *arena;
     int n_values, n_ops, n_buffers;
     struct vg_net_value *values;
@@ -77,14 +83,17 @@ struct vg_net {
     struct vg_net_buffer *buffers;
     int n_inputs, n_outputs;
     int *inputs, *outputs; /* values, as in the graph */
-    int frame_input;       /* which of the inputs */
+    int frame_input;       /* which of the inputs; there may be more values that depend on the frame among them */
+    int n_states;
+    struct vg_net_state *states; /* in the arena */
     int n_memories;
     struct vg_net_memory *memories;
     const char *global_why; /* the first op that depends on the whole frame, in words; NULL = none */
     int cap_values, cap_ops, cap_buffers;
 };
 
-void vg_net_free(struct vg_net **);
+void vg_net_free(struct vg_net **); /* gives up one reference */
+struct vg_net *vg_net_ref(struct vg_net *); /* one thread at a time; nobody changes the net any more */
 
 /* --- for those who build and rewrite nets --- */
 

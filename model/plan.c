@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "window.h"
 
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
@@ -51,35 +52,12 @@ static struct vg_axis_request axis_request(const struct vg_model *m, const struc
     };
 }
 
-struct how {
-    bool direct;
-    int bands;
-    const bool *recompute;
-    enum vg_norm_source norms;
-};
-
-static enum vgk_status lay_out(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                               int width, int height, struct how how, struct vg_program **program,
-                               struct vgk_error *err)
-{
-    struct vg_net *net = NULL;
-    struct vg_program_request request = {m->frame_output, how.bands, how.recompute};
-    enum vgk_status s = vg_model_bind(m, width, height, true, how.norms, &net, err);
-    for (int i = 0; !s && i < net->n_ops; i++)
-        if (net->ops[i].op.kind == VGK_OP_CONV)
-            net->ops[i].op.p.conv.exact_products = how.direct;
-    if (!s && (s = vg_program_make(net, backend, device, &request, program, err)))
-        vg_net_free(&net);
-    return s;
-}
-
 /* Tiles of about this size; 0 = the whole frame. */
-static enum vgk_status cut_frame(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                                 const struct vg_plan_request *r, const struct way *w, int tile_width, int tile_height,
-                                 int least, struct cut *c, struct vgk_error *err)
+static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request *r, const struct way *w,
+                                 int tile_width, int tile_height, int least, struct cut *c, struct vgk_error *err)
 {
-    struct vg_axis_request x = axis_request(m, r, w, VG_X, tile_width, least),
-                           y = axis_request(m, r, w, VG_Y, tile_height, least);
+    struct vg_axis_request x = axis_request(p->model, r, w, VG_X, tile_width, least),
+                           y = axis_request(p->model, r, w, VG_Y, tile_height, least);
     enum vgk_status s = vg_axis_make(&x, &c->grid.x, err);
     if (s) {
         vgk_error_prefix(err, "tile-width %d, overlap-x %d", tile_width, r->overlap_x);
@@ -90,8 +68,9 @@ static enum vgk_status cut_frame(struct vg_model *m, const struct vgk_backend *b
         return s;
     }
     c->direct = w && w->direct;
-    return lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &c->program,
-                   err);
+    if ((s = vg_states_lay_out(p->model, &c->grid, &p->states, err)))
+        return s;
+    return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct vg_how){.direct = c->direct}, &c->program, err);
 }
 
 /* --- the choice --- */
@@ -138,58 +117,11 @@ static size_t budget(const struct vgk_backend *backend, const struct vgk_device 
     return max_bytes ? max_bytes : free_bytes ? free_bytes / 2 : SIZE_MAX;
 }
 
-/* The whole frame at once if that fits, else bands down the frame: the fewest that fit; where even many do not, the
- * largest picture that is kept across levels is computed again instead, and so on. */
-static enum vgk_status fit(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                                    int width, int height, enum vg_norm_source norms, size_t max_bytes,
-                                    size_t *least_bytes, struct vg_program **best)
-{
-    static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-    struct vg_program *p = NULL;
-    enum vgk_status s = lay_out(m, backend, device, width, height, (struct how){.norms = norms}, &p, NULL);
-    if (s)
-        return s;
-    *least_bytes = vg_program_bytes(p) < *least_bytes ? vg_program_bytes(p) : *least_bytes;
-    if (vg_program_bytes(p) <= max_bytes) {
-        *best = p;
-        return VGK_OK;
-    }
-    bool *recompute = calloc((size_t)p->net->n_buffers + 1, sizeof *recompute);
-    vg_program_free(&p);
-    s = recompute ? VGK_ERR_UNSUPPORTED : VGK_ERR_NOMEM;
-    for (int tries = 8, again = 0; recompute && tries && again >= 0; tries--) {
-        size_t before = SIZE_MAX;
-        int worse = 0;
-        again = -1;
-        for (size_t i = 0; i < sizeof counts / sizeof *counts && height / counts[i] >= 6 && worse < 2; i++) {
-            struct how how = {.bands = counts[i], .recompute = recompute, .norms = norms};
-            if ((s = lay_out(m, backend, device, width, height, how, &p, NULL)))
-                goto done;
-            size_t bytes = vg_program_bytes(p);
-            worse = bytes < before ? 0 : worse + 1; /* what is carried over grows with the number of bands in the end */
-            before = bytes;
-            *least_bytes = bytes < *least_bytes ? bytes : *least_bytes;
-            if (bytes <= max_bytes) {
-                *best = p;
-                goto done;
-            }
-            again = p->largest_kept_buffer;
-            vg_program_free(&p);
-        }
-        if (again >= 0)
-            recompute[again] = true;
-        s = VGK_ERR_UNSUPPORTED;
-    }
-done:
-    free(recompute);
-    return s;
-}
-
 /* Tries grids in the order of their cost until one fits.  Memory grows with a tile's pixels, so the whole frame's layout
  * tells which grids are worth a try. */
-static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                              const struct vg_plan_request *r, const struct way *ways, int n_ways, size_t max_bytes,
-                              size_t *least_bytes, struct cut *best, struct vgk_error *err)
+static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
+                              bool stream, size_t max_bytes, size_t *least_bytes, struct cut *best,
+                              struct vgk_error *err)
 {
     size_t smallest = *least_bytes;
     int n = 0, max_x = 1, max_y = 1;
@@ -204,7 +136,7 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
         for (int ny = 1; ny <= max_y; ny++)
             for (int nx = 1; nx <= max_x; nx++) {
                 struct candidate *c = &list[n];
-                if (!grid_of(m, r, &ways[k], nx, ny, &c->grid))
+                if (!grid_of(p->model, r, &ways[k], nx, ny, &c->grid))
                     continue;
                 c->nx = nx;
                 c->ny = ny;
@@ -214,7 +146,7 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
                 n++;
             }
     qsort(list, n, sizeof *list, by_cost);
-    enum vgk_status s = VGK_ERR_NOMEM;
+    enum vgk_status s = VGK_ERR_UNSUPPORTED;
     const struct candidate *least = NULL;
     for (int i = 0; i < n && s; i++) {
         const struct candidate *c = &list[i];
@@ -231,7 +163,7 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
         if (expected > (double)max_bytes)
             continue;
         struct vg_program *l = NULL;
-        if (lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL))
+        if (vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct vg_how){.direct = c->direct, .stream = stream}, &l, NULL))
             continue; /* too small a tile for the model's own padding, for instance */
         if (vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
@@ -249,12 +181,15 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
         struct vg_program *l = NULL;
         if ((double)c->grid.x.tile * c->grid.y.tile > 1.5 * (double)least->grid.x.tile * least->grid.y.tile)
             continue;
-        if (!lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL) &&
+        if (!vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct vg_how){.direct = c->direct, .stream = stream}, &l, NULL) &&
             vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
         vg_program_free(&l);
     }
     free(list);
+    if (s)
+        vg_plan_note(p, "tiles%s: at least %.1f MiB", stream ? " with weights from host memory" : "",
+                     (double)smallest / (1 << 20));
     *least_bytes = smallest;
     return s;
 }
@@ -282,9 +217,11 @@ static enum vgk_status use_previous(struct vg_plan *p, size_t max_bytes, struct 
     int width = p->grid.x.tile, height = p->grid.y.tile;
     if (p->grid.x.n * p->grid.y.n > 1)
         return VGK_OK;
-    enum vgk_status s = fit(p->model, p->backend, p->device, width, height, VG_NORM_OWN_KEPT, max_bytes, &least, &first);
+    struct vg_how how = {.stream = p->program->streams, .norms = VG_NORM_OWN_KEPT};
+    enum vgk_status s = vg_plan_fit(p, width, height, how, max_bytes, &least, &first);
+    how.norms = VG_NORM_KEPT;
     if (!s)
-        s = fit(p->model, p->backend, p->device, width, height, VG_NORM_KEPT, max_bytes, &least_next, &next);
+        s = vg_plan_fit(p, width, height, how, max_bytes, &least_next, &next);
     if (!s && (!first->net->n_memories || first->weights != next->weights || first->persistent != next->persistent)) {
         vg_program_free(&first); /* no norms to speak of */
         vg_program_free(&next);
@@ -304,73 +241,104 @@ static enum vgk_status use_previous(struct vg_plan *p, size_t max_bytes, struct 
     return VGK_OK;
 }
 
+/* Whether kernels compute in blocks that the model itself does not have. */
+static bool blocks(const struct vg_program *whole)
+{
+    return memcmp(whole->exact.origin, whole->exact.align, sizeof whole->exact.align);
+}
+
+/* One tile, in bands if need be; else the cheapest tiles that fit.  VGK_ERR_UNSUPPORTED: nothing does. */
+static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request *r, const struct cut *whole, bool one_tile,
+                                bool stream, size_t max_bytes, size_t *least, struct cut *best, struct vgk_error *err)
+{
+    int width = whole->grid.x.tile, height = whole->grid.y.tile, n_ways = 1;
+    struct way ways[2] = {{false, whole->program}, {true, NULL}};
+    struct vg_program *first = NULL;
+    *best = (struct cut){.grid = whole->grid};
+    enum vgk_status s = vg_plan_fit(p, width, height, (struct vg_how){.stream = stream}, max_bytes, least, &best->program);
+    if (s != VGK_ERR_UNSUPPORTED)
+        return s == VGK_ERR_NOMEM ? vgk_fail(err, s, "no memory to plan") : s;
+    if (stream) {
+        if ((s = vg_plan_lay_out(p, width, height, (struct vg_how){.stream = true}, &first, err)))
+            return s;
+        ways[0].whole = first;
+    }
+    s = VGK_OK;
+    if (blocks(whole->program)) {
+        s = vg_plan_lay_out(p, width, height, (struct vg_how){.direct = true, .stream = stream}, &ways[1].whole, err);
+        n_ways = 2;
+    }
+    if (!s && one_tile) {
+        s = VGK_ERR_UNSUPPORTED;
+        if (n_ways == 2) { /* direct products need less room for their weights */
+            size_t bytes = vg_program_bytes(ways[1].whole);
+            *least = bytes < *least ? bytes : *least;
+            if (bytes <= max_bytes) {
+                *best = (struct cut){whole->grid, true, ways[1].whole};
+                ways[1].whole = NULL;
+                s = VGK_OK;
+            }
+        }
+    } else if (!s && p->model->summary.global) {
+        s = VGK_ERR_UNSUPPORTED;
+    } else if (!s) {
+        s = choose(p, r, ways, n_ways, stream, max_bytes, least, best, err);
+    }
+    vg_program_free(&first);
+    vg_program_free(&ways[1].whole);
+    return s;
+}
+
 static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
 {
     struct vg_model *m = p->model;
     struct cut whole = {.program = NULL}, best = {.program = NULL};
-    struct way ways[2] = {{false, NULL}, {true, NULL}};
     size_t max_bytes = budget(p->backend, p->device, r->max_bytes);
     bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
-    bool one_tile = r->tile_width >= r->width && r->tile_height >= r->height; /* asked for: nobody cuts the frame */
+    /* Asked for, or the only size that there is: nobody cuts the frame. */
+    bool one_tile = (r->tile_width >= r->width && r->tile_height >= r->height) || m->summary.fixed_width;
     enum vgk_status s = check(r, err);
-    if (!s)
-        s = cut_frame(m, p->backend, p->device, r, NULL, 0, 0, 0, &whole, err);
+    if (!s && !(s = vg_window_choose(m, r, &p->info, err)))
+        s = cut_frame(p, r, NULL, 0, 0, 0, &whole, err);
     for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
          least *= 2) {
         struct vgk_error again;
-        if (!cut_frame(m, p->backend, p->device, r, NULL, 0, 0, least, &whole, &again))
+        if (!cut_frame(p, r, NULL, 0, 0, least, &whole, &again))
             s = VGK_OK;
     }
     if (s)
         return s;
-    if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
+    s = vg_window_emit(m, whole.program->net, &p->info, err);
+    if (s) {
+        vg_program_free(&whole.program);
+        return s;
+    }
+    if (r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
         best = whole;
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands},
-                    &best.program, err);
+        s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.bands = r->bands}, &best.program,
+                            err);
+    } else if (tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
+        struct way ways[2] = {{false, whole.program}, {true, NULL}};
+        s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
+        if (s == VGK_ERR_INVALID && blocks(whole.program) &&
+            !(s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.direct = true},
+                                  &ways[1].whole, err)))
+            s = cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &best, err);
+        vg_program_free(&ways[1].whole);
     } else {
-        int n_ways = 1;
         size_t least = SIZE_MAX;
-        best.grid = whole.grid;
-        s = tiles ? VGK_ERR_UNSUPPORTED
-                  : fit(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, VG_NORM_OWN, max_bytes, &least,
-                        &best.program);
-        if (s == VGK_OK || s == VGK_ERR_NOMEM)
-            goto chosen;
-        s = VGK_OK;
-        ways[0].whole = whole.program;
-        if (memcmp(whole.program->exact.origin, whole.program->exact.align, sizeof whole.program->exact.align)) {
-            s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.direct = true},
-                        &ways[1].whole, err);
-            n_ways = 2;
-        }
-        if (!s && tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
-            s = cut_frame(m, p->backend, p->device, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
-            if (s == VGK_ERR_INVALID && n_ways == 2)
-                s = cut_frame(m, p->backend, p->device, r, &ways[1], r->tile_width, r->tile_height, 0, &best, err);
-        } else if (!s && n_ways == 2 && one_tile) { /* direct products need less room for their weights */
-            size_t bytes = vg_program_bytes(ways[1].whole);
-            least = bytes < least ? bytes : least;
-            if (bytes <= max_bytes) {
-                best = (struct cut){whole.grid, true, ways[1].whole};
-                ways[1].whole = NULL;
-                goto chosen;
-            }
-            s = VGK_ERR_NOMEM;
-        } else if (!s) {
-            s = m->summary.global || one_tile ? VGK_ERR_NOMEM
-                                  : choose(m, p->backend, p->device, r, ways, n_ways, max_bytes, &least, &best, err);
-        }
-        if (s == VGK_ERR_NOMEM && !tiles)
-            vgk_fail(err, s, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: set it to "
-                     "%zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least,
-                     (double)least / (1 << 20), max_bytes, least);
+        s = VGK_ERR_UNSUPPORTED;
+        for (int stream = 0; stream < 2 && s == VGK_ERR_UNSUPPORTED; stream++)
+            s = find_way(p, r, &whole, one_tile, stream, max_bytes, &least, &best, err);
+        if (s == VGK_ERR_UNSUPPORTED)
+            s = vgk_fail(err, VGK_ERR_NOMEM, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: "
+                         "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least,
+                         (double)least / (1 << 20), max_bytes, least);
     }
-chosen:
     vg_program_free(&whole.program);
-    vg_program_free(&ways[1].whole);
     if (!s && vg_program_bytes(best.program) > max_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s in tiles of %dx%d needs %zu bytes (%.1f MiB), max-device-memory is %zu: "
                      "set it to %zu or more, or tile-width and tile-height to 0 for tiles that fit", m->summary.path,
@@ -396,6 +364,7 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     p->backend = backend;
     p->device = device;
     enum vgk_status s = make(p, request, err);
+    vg_net_free(&p->bound);
     if (s) {
         vg_plan_free(&p);
         return s;
@@ -410,13 +379,24 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     const struct vg_program *l = p->program;
     p->info = (struct vg_plan_info){
         .grid = &p->grid,
+        .window = p->info.window,
+        .emit = p->info.emit,
+        .hop = p->info.hop,
+        .centre = p->info.centre,
         .norm_mode = p->first ? VG_NORM_PREVIOUS : VG_NORM_EXACT,
         .arena_bytes = p->first && vg_program_bytes(p->first) > vg_program_bytes(l) ? vg_program_bytes(p->first)
                                                                                     : vg_program_bytes(l),
         .weight_bytes = l->weights,
         .activation_bytes = (p->first && p->first->activations > l->activations ? p->first : l)->activations + l->persistent,
         .scratch_bytes = l->scratch_peak,
+        .state_bytes = p->states.bytes,
         .activation_floor = l->floor,
+        .host_bytes = l->host + (p->first ? p->first->host : 0),
+        .moved_bytes = l->moved,
+        .n_spilled = l->n_spilled,
+        .n_recomputed = l->n_recomputed,
+        .streams = l->streams,
+        .ways = p->ways,
         .n_ops = l->n_steps,
         .bands = l->bands,
         .levels = l->levels,
@@ -435,6 +415,7 @@ void vg_plan_free(struct vg_plan **plan)
         return;
     vg_program_free(&p->program);
     vg_program_free(&p->first);
+    vg_states_free(&p->states);
     vg_model_unref(&p->model);
     free(p);
     *plan = NULL;

@@ -6,6 +6,16 @@
 #include "model_internal.h"
 #include "plan.h"
 #include "program.h"
+#include "states.h"
+
+/* How one tile is laid out. */
+struct vg_how {
+    bool direct; /* convolutions by direct products */
+    int bands;
+    const bool *recompute, *spill; /* schedule.h */
+    bool stream; /* program.h */
+    enum vg_norm_source norms;
+};
 
 struct vg_plan {
     struct vg_model *model;
@@ -15,9 +25,28 @@ struct vg_plan {
     struct vg_program *first; /* norms by the previous frame: what runs where there is none; same weights and persistent
                                  section as program.  NULL otherwise */
     struct vg_grid grid;
+    struct vg_states states; /* at the end of the arena */
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
     char warning[512];
+    char ways[1024];
+    struct vg_net *bound; /* while it is made: the net that was laid out last */
+    struct vg_how bound_how;
+    int bound_width, bound_height;
 };
+
+/* Lays out a tile of this size; nets are bound once for a size. */
+enum vgk_status vg_plan_lay_out(struct vg_plan *, int width, int height, struct vg_how, struct vg_program **,
+                                struct vgk_error *);
+
+/* The best way for one tile that fits (`direct`, `stream` and `norms` are given): at once; in bands, the fewest that fit;
+ * in bands that compute again, or keep in host memory, what one pass leaves to another, one picture after the other, the
+ * largest first, each by the cheaper of the two; in the end all in host memory.  VGK_ERR_UNSUPPORTED: none fits, or it
+ * cannot run in bands.  *least_bytes is lowered to the least that any of them needs. */
+enum vgk_status vg_plan_fit(struct vg_plan *, int width, int height, struct vg_how, size_t max_bytes, size_t *least_bytes,
+                            struct vg_program **best);
+
+/* Adds to what the plan tells of ways that were not taken. */
+void vg_plan_note(struct vg_plan *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -387,6 +387,7 @@ static void make_frame_step(struct maker *m, const struct vg_call *c, int value,
     struct vg_operand o = vg_net_operand(m->net, value);
     const struct vg_net_value *v = &m->net->values[value];
     int y = v->axis[VG_Y];
+    step->what = c->what;
     step->begin = c->begin;
     step->end = c->end;
     if (y >= 0) {
@@ -426,8 +427,13 @@ static void make_host_step(struct maker *m, const struct vg_call *c, struct vg_s
 static void make_loads(struct maker *m, int i)
 {
     const struct vg_call *calls = m->s->calls;
-    for (int k = i; k < m->s->n_calls && calls[k].position <= calls[i].position + 1; k++) {
-        if (calls[k].type != VG_CALL_OP || !m->need[calls[k].what].packed || m->loaded[calls[k].what] == k)
+    bool prologue = i < m->s->n_prologue;
+    for (int k = i; k < (prologue ? m->s->n_prologue : m->s->n_calls); k++) {
+        int ahead = calls[k].position - calls[i].position;
+        if (ahead < 0 || ahead > 1) /* another band, or no neighbour: its place is not free yet */
+            return;
+        if (calls[k].type != VG_CALL_OP || (k > i && !ahead) || !m->need[calls[k].what].packed ||
+            m->loaded[calls[k].what] == k)
             continue;
         struct vg_step *step = &m->p->steps[m->p->n_steps++];
         m->loaded[calls[k].what] = k;
@@ -436,7 +442,7 @@ static void make_loads(struct maker *m, int i)
         step->packed = m->need[calls[k].what].packed;
         step->packed_offset = m->p->weights + m->p->persistent + m->loads[calls[k].position].offset;
         step->host_offset = m->packed[calls[k].what];
-        m->p->moved += step->packed;
+        m->p->moved += prologue ? 0 : step->packed;
         if (k > i)
             return;
     }
@@ -469,25 +475,17 @@ static void add_work(struct maker *m)
 {
     for (int i = 0; i < m->net->n_ops; i++) {
         const struct vg_net_op *op = &m->net->ops[i];
+        m->p->n_recomputed += m->s->runs[i] > 1;
         if (!op->dead && !op->view && op->op.kind == VGK_OP_CONV)
             m->p->work += products(op) * m->s->runs[i] * (m->lattice[i][1] > 1 ? WINOGRAD_WORK : 1);
     }
     m->p->work += MOVE_WORK * (double)m->p->moved;
 }
 
-static int frame_output(const struct vg_net *net)
-{
-    for (int i = net->n_outputs - 1; i >= 0; i--)
-        if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0)
-            return net->outputs[i];
-    return -1;
-}
-
 static enum vgk_status make_steps(struct maker *m)
 {
     const struct vg_net *net = m->net;
     const struct vg_schedule *s = m->s;
-    int picture = m->request->output >= 0 ? net->outputs[m->request->output] : frame_output(net);
     size_t loads = m->request->stream ? (size_t)s->n_calls : 0;
     if (!(m->p->steps = calloc((size_t)s->n_calls + loads + 1, sizeof *m->p->steps)))
         return VGK_ERR_NOMEM;
@@ -501,8 +499,8 @@ static enum vgk_status make_steps(struct maker *m)
         step->type = c->type;
         switch (c->type) {
         case VG_CALL_OP: make_op_step(m, c, step); break;
-        case VG_CALL_READ: make_frame_step(m, c, net->inputs[net->frame_input], step); break;
-        case VG_CALL_WRITE: make_frame_step(m, c, picture, step); break;
+        case VG_CALL_READ: make_frame_step(m, c, net->inputs[c->what], step); break;
+        case VG_CALL_WRITE: make_frame_step(m, c, net->outputs[c->what], step); break;
         case VG_CALL_SAVE:
         case VG_CALL_RESTORE: make_copy_step(m, c, step); break;
         case VG_CALL_SPILL:
@@ -510,6 +508,8 @@ static enum vgk_status make_steps(struct maker *m)
         case VG_CALL_LOAD: break; /* schedules know of no weights */
         }
     }
+    if (s->n_prologue == s->n_calls)
+        m->p->n_prologue = m->p->n_steps;
     for (int i = 0; i < net->n_inputs; i++) {
         struct vg_operand o = vg_net_operand(net, net->inputs[i]);
         place(m, &o, &m->p->inputs[i]);
@@ -592,6 +592,7 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
         goto done;
     }
     m.p->bands = request->bands > 1 ? request->bands : 1;
+    m.p->states = request->states;
     m.p->streams = request->stream;
     for (size_t i = 0; i < n; i++)
         m.loaded[i] = -1;

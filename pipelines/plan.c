@@ -142,7 +142,8 @@ static double frame_ms(const struct vg_plan *plan)
     for (int frame = 0; !s && (frame < 3 || (frame < 9 && spent < 1000)); frame++) {
         gint64 start = g_get_monotonic_time();
         for (int i = 0; i < g->x.n * g->y.n && !s; i++)
-            s = vg_run_tile(run, &in, &colour, &out, &err);
+            s = vg_run_tile(run, i % g->x.n, i / g->x.n, &in, &colour, &out, &err);
+        vg_run_next(run);
         double ms = (double)(g_get_monotonic_time() - start) / 1000;
         spent += ms;
         if (frame && ms < best) /* the first one warms up */

@@ -197,7 +197,7 @@ int main(int argc, char **argv)
             s = vgk_fail(&err, VGK_ERR_NOMEM, "no memory for the frames");
         for (; at_round < rounds && !s; at_round++) {
             at_call = 0;
-            s = vg_run_tile(run, &in, &colour, &out, &err);
+            s = vg_run_tile(run, 0, 0, &in, &colour, &out, &err);
         }
         if (!s)
             report(rounds);

@@ -71,8 +71,9 @@ static enum vgk_status run_frame(struct vg_run *run, const struct vg_grid *grid,
             to.width = vg_axis_scale(&grid->x, grid->x.tile);
             to.height = vg_axis_scale(&grid->y, grid->y.tile);
             to.plane[0] += scaled(&grid->y, y) * to.stride[0] + 3 * scaled(&grid->x, x);
-            s = vg_run_tile(run, &from, &colour, &to, err);
+            s = vg_run_tile(run, x, y, &from, &colour, &to, err);
         }
+    vg_run_next(run);
     return s;
 }
 
@@ -151,7 +152,7 @@ int main(int argc, char **argv)
         if (good && from)
             good = transfer(from, "rb", &in);
         if (good && to) {
-            s = vg_run_tile(run, &in, &(struct vgk_colour){.full_range = true}, &out, &err);
+            s = vg_run_tile(run, 0, 0, &in, &(struct vgk_colour){.full_range = true}, &out, &err);
             good = !s && transfer(to, "wb", &out);
         } else if (good) {
             s = serve(run, info, &in, &out, &err);
