@@ -22,7 +22,7 @@ enum vgk_status vg_plan_lay_out(struct vg_plan *p, int width, int height, struct
                                 struct vgk_error *err)
 {
     struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes, how.spill,
-                                         how.stream};
+                                         how.stream, how.measure};
     enum vgk_status s = VGK_OK;
     if (!p->bound || p->bound_width != width || p->bound_height != height || p->bound_how.direct != how.direct ||
         p->bound_how.norms != how.norms) {
@@ -55,7 +55,9 @@ struct search {
 static enum vgk_status try_one(struct search *s, size_t *bytes)
 {
     struct vg_program *p = NULL;
+    s->how.measure = true;
     enum vgk_status status = vg_plan_lay_out(s->plan, s->width, s->height, s->how, &p, NULL);
+    s->how.measure = false;
     if (status)
         return status;
     *bytes = vg_program_bytes(p);
@@ -66,11 +68,8 @@ static enum vgk_status try_one(struct search *s, size_t *bytes)
     }
     if (*bytes < s->least)
         s->least = *bytes;
-    if (*bytes <= s->max_bytes)
-        s->best = p;
-    else
-        vg_program_free(&p);
-    return VGK_OK;
+    vg_program_free(&p);
+    return *bytes > s->max_bytes ? VGK_OK : vg_plan_lay_out(s->plan, s->width, s->height, s->how, &s->best, NULL);
 }
 
 /* The fewest bands that fit.  What is carried from band to band grows with their number in the end. */
@@ -99,6 +98,7 @@ static double price(struct search *s, int bands)
     struct vg_program *p = NULL;
     struct vg_how how = s->how;
     how.bands = bands;
+    how.measure = true;
     if (vg_plan_lay_out(s->plan, s->width, s->height, how, &p, NULL))
         return 1e300;
     double work = p->work;

@@ -55,8 +55,8 @@ static bool varint(const uint8_t **at, const uint8_t *end, uint64_t *v)
     return false;
 }
 
-/* A length in always ten bytes, so that it can be written when it is known. */
-#define LENGTH 10
+/* A length in always five bytes, the most that protobuf-c reads, so that it can be written when it is known. */
+#define LENGTH 5
 static void put_length(uint8_t *to, uint64_t v)
 {
     for (int i = 0; i < LENGTH; i++, v >>= 7)
@@ -159,7 +159,7 @@ bool vg_onnx_strip(const void *file, size_t size, struct vg_onnx_stripped *s)
 {
     struct stripper t = {.s = s, .node = -1, .attribute = -1, .initializer = -1};
     *s = (struct vg_onnx_stripped){0};
-    if (size >= WORTH && copy(&t, MODEL, file, (const uint8_t *)file + size) && t.taken >= WORTH)
+    if (size >= WORTH && size < (size_t)1 << 34 && copy(&t, MODEL, file, (const uint8_t *)file + size) && t.taken >= WORTH)
         return true;
     vg_onnx_stripped_free(s);
     return false;

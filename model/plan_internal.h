@@ -13,7 +13,7 @@ struct vg_how {
     bool direct; /* convolutions by direct products */
     int bands;
     const bool *recompute, *spill; /* schedule.h */
-    bool stream; /* program.h */
+    bool stream, measure; /* program.h */
     enum vg_norm_source norms;
 };
 

@@ -419,7 +419,6 @@ static void make_host_step(struct maker *m, const struct vg_call *c, struct vg_s
     step->packed_offset = m->p->weights + m->p->persistent + m->windows[c->what].offset +
                           (size_t)(c->begin - c->base[0]) * st->row_bytes;
     step->host_offset = m->host[c->what] + (size_t)c->begin * st->row_bytes;
-    m->p->moved += step->packed;
 }
 
 /* Before call i: the weights of its op, unless they are there, and then those of the op behind it, so that a device can
@@ -468,6 +467,11 @@ static enum vgk_status lay_out_host(struct maker *m)
             m->host[b] = m->p->host + list[i++].offset;
     m->p->host += bytes;
     free(list);
+    for (int i = 0; i < m->s->n_calls; i++) {
+        const struct vg_call *c = &m->s->calls[i];
+        if (c->type == VG_CALL_SPILL || c->type == VG_CALL_FETCH)
+            m->p->moved += (size_t)(c->end - c->begin) * m->s->storage[c->what].row_bytes;
+    }
     return s;
 }
 
@@ -479,7 +483,7 @@ static void add_work(struct maker *m)
         if (!op->dead && !op->view && op->op.kind == VGK_OP_CONV)
             m->p->work += products(op) * m->s->runs[i] * (m->lattice[i][1] > 1 ? WINOGRAD_WORK : 1);
     }
-    m->p->work += MOVE_WORK * (double)m->p->moved;
+    m->p->work += MOVE_WORK * (double)m->p->moved; /* weights that are loaded not counted: they are in every such way */
 }
 
 static enum vgk_status make_steps(struct maker *m)
@@ -604,13 +608,19 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
     m.p->levels = m.s->levels;
     if (!(m.scratches = calloc((size_t)m.s->n_positions + 1, sizeof *m.scratches)) ||
         !(m.loads = calloc((size_t)m.s->n_positions + 1, sizeof *m.loads)) || (s = ask_scratch(&m)) ||
-        (s = lay_out(&m)) || (s = place_constants(&m)) || (s = lay_out_host(&m)) || (s = make_steps(&m))) {
+        (s = lay_out(&m)) || (s = place_constants(&m)) || (s = lay_out_host(&m))) {
         if (s == VGK_OK || s == VGK_ERR_NOMEM || s == VGK_ERR_INVALID)
             s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
         goto done;
     }
     add_work(&m);
     find_largest_kept(&m);
+    if (request->measure)
+        goto made;
+    if ((s = make_steps(&m))) {
+        s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
+        goto done;
+    }
     if (!(m.p->memories = calloc((size_t)net->n_memories + 1, sizeof *m.p->memories))) {
         s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
         goto done;
@@ -623,6 +633,7 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
     if (request->output >= 0 &&
         (s = vg_net_analyse(net, request->output, (const int(*)[2])m.lattice, &m.p->exact, err)))
         goto done;
+made:
     m.p->net = net;
     *program = m.p;
     m.p = NULL;

@@ -60,6 +60,7 @@ struct vg_program_request {
     size_t states;         /* bytes */
     const bool *spill;     /* see schedule.h; NULL = none */
     bool stream;           /* packed weights stay in host memory */
+    bool measure;          /* bytes and work only, no steps and no analysis: to choose a way by; not for a plan */
 };
 
 /* Takes the net over on success.  VGK_ERR_UNSUPPORTED: an op that the backend declines, or a net that cannot run in

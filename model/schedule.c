@@ -50,7 +50,8 @@ struct maker {
     struct op *o;
     int input, output; /* buffers */
     int picture;       /* output of the net whose buffer that is */
-    int level;         /* that runs */
+    int level;         /* that runs, with the ops and buffers that it touches */
+    int *members, n_members, *near, n_near;
     bool written_whole; /* the output is written behind the last level */
     bool failed;
 };
@@ -188,15 +189,17 @@ static void leave(struct maker *m, int b, int position)
 static void run_band(struct maker *m, int first_position)
 {
     const struct vg_net *net = m->net;
-    int position = first_position, n = net->n_ops;
-    for (int b = 0; b < net->n_buffers; b++) {
+    int position = first_position;
+    for (int j = 0; j < m->n_near; j++) {
+        int b = m->near[j];
         m->b[b].restored = false;
         m->b[b].last_touch = -1;
         m->b[b].next = m->b[b].want; /* lowered by readers that are not done */
     }
-    for (int i = 0; i < n; i++) {
+    for (int j = 0; j < m->n_members; j++) {
+        int i = m->members[j];
         const struct vg_net_op *op = &net->ops[i];
-        if (!m->o[i].member || m->o[i].whole)
+        if (m->o[i].whole)
             continue;
         struct buffer *out = &m->b[buffer_at(net, op, op->n_in)];
         for (int k = 0; k <= op->n_in; k++) {
@@ -210,7 +213,8 @@ static void run_band(struct maker *m, int first_position)
             m->b[b].next = lo < m->b[b].next ? lo : m->b[b].next;
         }
     }
-    for (int b = 0; b < net->n_buffers; b++) {
+    for (int j = 0; j < m->n_near; j++) {
+        int b = m->near[j];
         struct buffer *in = &m->b[b];
         if ((b != m->input && !fetched(m, b)) || !in->inside || in->want <= in->made)
             continue;
@@ -222,10 +226,9 @@ static void run_band(struct maker *m, int first_position)
         if (in->last_touch < 0) /* read ahead of its readers */
             leave(m, b, position);
     }
-    for (int i = 0; i < n; i++) {
+    for (int j = 0; j < m->n_members; j++) {
+        int i = m->members[j];
         const struct vg_net_op *op = &net->ops[i];
-        if (!m->o[i].member)
-            continue;
         position++;
         struct buffer *out = &m->b[buffer_at(net, op, op->n_in)];
         if (m->o[i].whole ? m->o[i].done : out->want <= m->o[i].done)
@@ -261,9 +264,9 @@ static void run_band(struct maker *m, int first_position)
         if (c)
             c->base[0] = m->s->storage[m->output].banded ? out->base : 0;
     }
-    for (int b = 0; b < net->n_buffers; b++) {
-        struct buffer *buf = &m->b[b];
-        struct vg_storage *st = &m->s->storage[b];
+    for (int j = 0; j < m->n_near; j++) {
+        struct buffer *buf = &m->b[m->near[j]];
+        struct vg_storage *st = &m->s->storage[m->near[j]];
         if (!buf->inside)
             continue;
         if (buf->want - buf->base > st->window)
@@ -283,16 +286,18 @@ static bool step_back(const struct maker *m, int64_t *want)
     const struct vg_net *net = m->net;
     int64_t bands = m->request->bands;
     bool any = false;
-    for (int b = 0; b < net->n_buffers; b++) {
+    for (int j = 0; j < m->n_near; j++) {
+        int b = m->near[j];
         const struct buffer *buf = &m->b[b];
         int64_t share = up((buf->rows + bands - 1) / bands, buf->unit, buf->rows);
         if (!buf->inside)
             continue;
         want[b] = want[b] > share ? up(want[b] - share, buf->unit, buf->rows) : 0;
     }
-    for (int i = net->n_ops - 1; i >= 0; i--) {
+    for (int j = m->n_members - 1; j >= 0; j--) {
+        int i = m->members[j];
         const struct vg_net_op *op = &net->ops[i];
-        if (!m->o[i].member || m->o[i].whole)
+        if (m->o[i].whole)
             continue;
         int64_t out = want[buffer_at(net, op, op->n_in)];
         for (int k = 0; k < op->n_in && out > 0; k++) {
@@ -305,8 +310,8 @@ static bool step_back(const struct maker *m, int64_t *want)
             want[b] = hi > want[b] ? hi : want[b];
         }
     }
-    for (int b = 0; b < net->n_buffers; b++)
-        any |= m->b[b].inside && want[b] > 0;
+    for (int j = 0; j < m->n_near; j++)
+        any |= m->b[m->near[j]].inside && want[m->near[j]] > 0;
     return any;
 }
 
@@ -330,8 +335,8 @@ static void run_bands(struct maker *m, int first_position)
         n += more;
         if (!more) { /* from the first band on */
             for (size_t i = n; i-- > 0 && !m->failed;) {
-                for (size_t b = 0; b < nb; b++)
-                    m->b[b].want = want[i * nb + b];
+                for (int j = 0; j < m->n_near; j++)
+                    m->b[m->near[j]].want = want[i * nb + (size_t)m->near[j]];
                 run_band(m, first_position);
             }
             free(want);
@@ -403,6 +408,29 @@ static void run_whole(struct maker *m)
     m->s->n_positions = position + 1;
 }
 
+static void list_near(struct maker *m)
+{
+    bool *seen = calloc((size_t)m->net->n_buffers + 1, sizeof *seen);
+    m->n_members = m->n_near = 0;
+    if (!seen) {
+        m->failed = true;
+        return;
+    }
+    seen[m->input] = true; /* also where nobody reads it now */
+    for (int i = 0; i < m->net->n_ops; i++) {
+        if (!m->o[i].member)
+            continue;
+        m->members[m->n_members++] = i;
+        for (int k = 0; k <= m->net->ops[i].n_in; k++)
+            if (buffer_at(m->net, &m->net->ops[i], k) >= 0)
+                seen[buffer_at(m->net, &m->net->ops[i], k)] = true;
+    }
+    for (int b = 0; b < m->net->n_buffers; b++)
+        if (seen[b])
+            m->near[m->n_near++] = b;
+    free(seen);
+}
+
 static void run_level(struct maker *m, int level)
 {
     const struct vg_net *net = m->net;
@@ -445,6 +473,7 @@ static void run_level(struct maker *m, int level)
         m->b[m->input].inside = level == 0;
         m->b[m->input].made = level == 0 ? 0 : m->b[m->input].rows;
     }
+    list_near(m);
     run_bands(m, first);
     /* Lifetimes: windows by position; what is kept lives through the level when there are bands. */
     int position = first, last = first + members + 1;
@@ -559,11 +588,13 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     struct maker m = {.net = net, .request = request, .s = s};
     m.b = calloc(net->n_buffers + 1, sizeof *m.b);
     m.o = calloc(net->n_ops + 1, sizeof *m.o);
+    m.members = calloc(net->n_ops + 1, sizeof *m.members);
+    m.near = calloc(net->n_buffers + 1, sizeof *m.near);
     m.input = net->frame_input >= 0 ? net->values[net->inputs[net->frame_input]].buffer : net->n_buffers;
     m.output = net->n_buffers;
     int pictures = 0;
     enum vgk_status status = VGK_ERR_NOMEM;
-    if (!s || !m.b || !m.o || !(s->storage = calloc(net->n_buffers + 1, sizeof *s->storage)) ||
+    if (!s || !m.b || !m.o || !m.members || !m.near || !(s->storage = calloc(net->n_buffers + 1, sizeof *s->storage)) ||
         !(s->runs = calloc(net->n_ops + 1, sizeof *s->runs)))
         goto done;
     for (int b = 0; b < net->n_buffers; b++)
@@ -627,5 +658,7 @@ done:
     vg_schedule_free(&s);
     free(m.b);
     free(m.o);
+    free(m.members);
+    free(m.near);
     return status;
 }
