@@ -208,6 +208,26 @@ static void set_scale(struct vg_net_value *out, const struct vg_net_value *in, c
     }
 }
 
+/* A large constant lies where the file has it, perhaps at no multiple of its size: kernels want a copy then. */
+static bool align(struct binder *b, struct vgk_tensor *t)
+{
+    size_t each = (size_t)vgk_type_bits(t->type) / 8, bytes;
+    if (t->type == VGK_NONE || !each || (uintptr_t)t->data % each == 0)
+        return true;
+    struct vgk_tensor dense = vgk_tensor_make(t->type, t->rank, t->dim, VGK_ROW_MAJOR);
+    if (!vgk_tensor_bytes(&dense, &bytes) || !(dense.data = vg_arena_aligned(b->net->arena, bytes)))
+        return false;
+    int64_t n = vgk_tensor_count(t);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = 0, rest = i;
+        for (int d = t->rank - 1; d >= 0; rest /= t->dim[d--])
+            at += rest % t->dim[d] * t->stride[d];
+        memcpy((char *)dense.data + (size_t)i * each, (const char *)t->data + at * (int64_t)each, each);
+    }
+    *t = dense;
+    return true;
+}
+
 static enum vgk_status compute(struct binder *b, const struct vgk_op *proto, const struct vg_operand *in, int n_in,
                                const struct vg_operand *out)
 {
@@ -223,8 +243,11 @@ static enum vgk_status compute(struct binder *b, const struct vgk_op *proto, con
     struct vgk_tensor ti[VG_MAX_OPERANDS] = {{VGK_NONE}}, to = out->t;
     to.data = (char *)v->t.data + out->offset * (vgk_type_bits(to.type) / 8);
     for (int i = 0; i < n_in; i++)
-        if (in[i].value >= 0)
+        if (in[i].value >= 0) {
             ti[i] = in[i].t;
+            if (!align(b, &ti[i]))
+                return no_memory(b, &ti[i]);
+        }
     struct vgk_op op = *proto;
     op.in = ti;
     op.n_in = n_in;

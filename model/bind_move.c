@@ -249,7 +249,7 @@ static enum vgk_status bind_transpose(struct binder *b)
     o.t = vgk_tensor_permute(&o.t, perm);
     int y = binder_view(b, 0, &o, axis);
     binder_set(b, 0, y);
-    return y < 0 ? VGK_ERR_NOMEM : VGK_OK;
+    return y < 0 ? VGK_ERR_NOMEM : binder_permute_weights(b, y, perm);
 }
 
 /* Takes a part along one dimension, and notes the shift when it is one of the frame's. */

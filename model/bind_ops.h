@@ -81,6 +81,18 @@ bool binder_rule(const struct vgk_tensor *t, int64_t at, int64_t size, struct bi
 enum vgk_status binder_regular_take(struct binder *, int n, bool *done);
 enum vgk_status binder_regular_scatter(struct binder *, int n, bool *done);
 
+/* Weights that are kept as the file stores them (bind_weights.c).
+ * True when the node's output is read as weights only, so that its Cast or DequantizeLinear need not be computed. */
+bool binder_only_weights(const struct binder *);
+/* The current node's output 0 is constant x, seen through scale and zero (values, -1 = none; blocks along `axis`, 0 =
+ * none).  *done = false, and nothing happens, where kernels cannot take it like that. */
+enum vgk_status binder_keep(struct binder *, int x, int scale, int zero, int axis, int64_t block, bool *done);
+/* y, a view of weights with their dimensions permuted, gets scale and zero point permuted alike. */
+enum vgk_status binder_permute_weights(struct binder *, int y, const int *perm);
+/* Operands VGK_WEIGHT_SCALE and VGK_WEIGHT_ZERO for in[1], which is seen with so many dimensions, and with the last two
+ * swapped if `transposed`; returns how many inputs the op has then.  in: [VGK_CONV_INPUTS], n_in are set. */
+int binder_weights(const struct binder *, struct vg_operand *in, int n_in, int rank, bool transposed);
+
 /* The place of `text` among `names`, which end in NULL; -1. */
 int binder_choice(const char *text, const char *const *names);
 /* The file's number of an element type (onnx.proto) to ours; VGK_NONE when there is none. */

@@ -36,7 +36,8 @@ struct vg_value {
     const char *name;
     int producer;     /* node of the graph that it belongs to, -1 = graph input or initializer */
     bool constant;    /* an initializer: `tensor` has its data, dense, row-major, aligned to VGK_ALIGN (external data,
-                         which are mapped: to the element's size), not to be written to */
+                         which are mapped: to the element's size; large ones in the file itself, which are mapped as
+                         well: at any byte), not to be written to */
     struct vgk_tensor tensor; /* declared type and dims where known (inputs, outputs, initializers); dim -1 = unknown
                                  or symbolic; rank -1 = no dims declared; type VGK_NONE = nothing declared; strides
                                  are those of constants only */

@@ -23,7 +23,8 @@ enum vgk_status vg_net_create(struct vg_net **net)
 void vg_net_free(struct vg_net **net)
 {
     struct vg_net *n = *net;
-    if (!n)
+    *net = NULL;
+    if (!n || n->shared-- > 0)
         return;
     free(n->values);
     free(n->ops);
@@ -33,7 +34,12 @@ void vg_net_free(struct vg_net **net)
     free(n->memories);
     vg_arena_free(n->arena);
     free(n);
-    *net = NULL;
+}
+
+struct vg_net *vg_net_ref(struct vg_net *net)
+{
+    net->shared++;
+    return net;
 }
 
 /* Room for one more in a growing array. */

@@ -31,6 +31,8 @@ struct vg_net_value {
     int buffer;          /* -1 = constant */
     int64_t offset;      /* elements from the buffer's start */
     bool constant;
+    int scale, zero;     /* constants: values by which it is quantised (kernels/ops.h), of its rank; scale 0 = it is not;
+                            zero 0 = none.  Such values are weights of ops, and nothing else */
     bool frame;          /* depends on the frame (else on constants and parameters only) */
     int axis[VG_AXES];   /* the dimension that is the frame's x, y; -1 = none */
     int64_t num[VG_AXES], den[VG_AXES]; /* its size there in frame pixels: frame * num / den; lowest terms */
@@ -78,6 +80,7 @@ struct vg_net_state {
 };
 
 struct vg_net {
+    int shared; /* references besides the first */
     struct vg_arena *arena;
     int n_values, n_ops, n_buffers;
     struct vg_net_value *values;
@@ -94,7 +97,8 @@ struct vg_net {
     int cap_values, cap_ops, cap_buffers;
 };
 
-void vg_net_free(struct vg_net **);
+void vg_net_free(struct vg_net **); /* gives up one reference */
+struct vg_net *vg_net_ref(struct vg_net *); /* one thread at a time; nobody changes the net any more */
 
 /* --- for those who build and rewrite nets --- */
 

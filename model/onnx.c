@@ -10,6 +10,7 @@
 
 #include "arena.h"
 #include "onnx_names.h"
+#include "onnx_strip.h"
 
 /* The file is unpacked right into the graph's arena, and names and weights are used where they lie: weights are in
  * memory once.  Against files that grow when unpacked (an empty node is 2 bytes there and 200 here) the arena is
@@ -443,11 +444,12 @@ static enum vgk_status unreadable(struct loader *l, const uint8_t *data, size_t 
                     size);
 }
 
-/* `file` is unmapped as soon as it has been unpacked. */
+/* `file` is unmapped as soon as it has been unpacked, unless large weights stay in it. */
 static enum vgk_status parse(const void *data, size_t size, const char *folder, void *file, struct vg_graph **graph,
                              struct vgk_error *err)
 {
     struct loader l = { .err = err };
+    struct vg_onnx_stripped small = { .data = NULL };
     enum vgk_status status = VGK_OK;
     if (!size)
         status = vgk_fail(err, VGK_ERR_INVALID, "is empty: no ONNX model");
@@ -461,10 +463,19 @@ static enum vgk_status parse(const void *data, size_t size, const char *folder, 
     if (status == VGK_OK) {
         ProtobufCAllocator allocator = vg_onnx_allocator(l.arena);
         l.source = (struct vg_onnx_source){ .arena = l.arena, .folder = folder };
-        l.model = vg__model__unpack(&allocator, size, data);
+        bool stays = file && vg_onnx_strip(file, size, &small) && vg_arena_adopt(l.arena, file, size);
+        if (stays) {
+            l.source.mapped = file;
+            l.source.mapped_end = (const char *)file + size;
+            file = NULL; /* goes with the arena */
+        }
+        l.model = vg__model__unpack(&allocator, stays ? small.size : size, stays ? small.data : data);
+        if (stays && l.model && !vg_onnx_put_back(&small, (Vg__Model *)l.model))
+            l.model = NULL;
     }
     if (status == VGK_OK && !l.model)
         status = unreadable(&l, data, size);
+    vg_onnx_stripped_free(&small);
     if (file)
         munmap(file, size);
     if (status == VGK_OK)

@@ -53,30 +53,9 @@ static struct vg_axis_request axis_request(const struct vg_plan *p, const struct
     };
 }
 
-struct how {
-    bool direct;
-    int bands;
-    const bool *recompute;
-    enum vg_norm_source norms;
-};
-
-static struct how how_to(const struct vg_plan *p, bool direct)
+static struct vg_how how_to(const struct vg_plan *p, bool direct, bool stream)
 {
-    return (struct how){.direct = direct, .norms = p->norms.source};
-}
-
-static enum vgk_status lay_out(struct vg_plan *p, int width, int height, struct how how, struct vg_program **program,
-                               struct vgk_error *err)
-{
-    struct vg_net *net = NULL;
-    struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes};
-    enum vgk_status s = vg_model_bind(p->model, width, height, p->info.window, true, how.norms, &net, err);
-    for (int i = 0; !s && i < net->n_ops; i++)
-        if (net->ops[i].op.kind == VGK_OP_CONV)
-            net->ops[i].op.p.conv.exact_products = how.direct;
-    if (!s && (s = vg_program_make(net, p->backend, p->device, &request, program, err)))
-        vg_net_free(&net);
-    return s;
+    return (struct vg_how){.direct = direct, .stream = stream, .norms = p->norms.source};
 }
 
 /* Tiles of about this size; 0 = the whole frame. */
@@ -97,7 +76,7 @@ static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request
     c->direct = w && w->direct;
     if ((s = vg_states_lay_out(p->model, &c->grid, &p->states, err)))
         return s;
-    return lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct), &c->program, err);
+    return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct, false), &c->program, err);
 }
 
 /* The whole frame in one tile. */
@@ -174,56 +153,11 @@ static size_t budget(const struct vgk_backend *backend, const struct vgk_device 
     return max_bytes ? max_bytes : free_bytes ? free_bytes / 2 : SIZE_MAX;
 }
 
-/* Where even many bands do not fit, the largest picture that is kept across levels is computed again instead, and so
- * on. */
-enum vgk_status vg_plan_fit(struct vg_plan *plan, int width, int height, enum vg_norm_source norms,
-                            size_t max_bytes, size_t *least_bytes, struct vg_program **best)
-{
-    static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-    struct vg_program *p = NULL;
-    enum vgk_status s = lay_out(plan, width, height, (struct how){.norms = norms}, &p, NULL);
-    if (s)
-        return s;
-    *least_bytes = vg_program_bytes(p) < *least_bytes ? vg_program_bytes(p) : *least_bytes;
-    if (vg_program_bytes(p) <= max_bytes) {
-        *best = p;
-        return VGK_OK;
-    }
-    bool *recompute = calloc((size_t)p->net->n_buffers + 1, sizeof *recompute);
-    vg_program_free(&p);
-    s = recompute ? VGK_ERR_UNSUPPORTED : VGK_ERR_NOMEM;
-    for (int tries = 8, again = 0; recompute && tries && again >= 0; tries--) {
-        size_t before = SIZE_MAX;
-        int worse = 0;
-        again = -1;
-        for (size_t i = 0; i < sizeof counts / sizeof *counts && height / counts[i] >= 6 && worse < 2; i++) {
-            struct how how = {.bands = counts[i], .recompute = recompute, .norms = norms};
-            if ((s = lay_out(plan, width, height, how, &p, NULL)))
-                goto done;
-            size_t bytes = vg_program_bytes(p);
-            worse = bytes < before ? 0 : worse + 1; /* what is carried over grows with the number of bands in the end */
-            before = bytes;
-            *least_bytes = bytes < *least_bytes ? bytes : *least_bytes;
-            if (bytes <= max_bytes) {
-                *best = p;
-                goto done;
-            }
-            again = p->largest_kept_buffer;
-            vg_program_free(&p);
-        }
-        if (again >= 0)
-            recompute[again] = true;
-        s = VGK_ERR_UNSUPPORTED;
-    }
-done:
-    free(recompute);
-    return s;
-}
-
 /* Tries grids in the order of their cost until one fits.  Memory grows with a tile's pixels, so the whole frame's layout
  * tells which grids are worth a try. */
 static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
-                              size_t max_bytes, size_t *least_bytes, struct cut *best, struct vgk_error *err)
+                              bool stream, size_t max_bytes, size_t *least_bytes, struct cut *best,
+                              struct vgk_error *err)
 {
     size_t smallest = *least_bytes;
     int n = 0, max_x = 1, max_y = 1;
@@ -248,7 +182,7 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
                 n++;
             }
     qsort(list, n, sizeof *list, by_cost);
-    enum vgk_status s = VGK_ERR_NOMEM;
+    enum vgk_status s = VGK_ERR_UNSUPPORTED;
     const struct candidate *least = NULL;
     for (int i = 0; i < n && s; i++) {
         const struct candidate *c = &list[i];
@@ -265,7 +199,7 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
         if (expected > (double)max_bytes)
             continue;
         struct vg_program *l = NULL;
-        if (lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct), &l, NULL))
+        if (vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct, stream), &l, NULL))
             continue; /* too small a tile for the model's own padding, for instance */
         if (vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
@@ -283,12 +217,15 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
         struct vg_program *l = NULL;
         if ((double)c->grid.x.tile * c->grid.y.tile > 1.5 * (double)least->grid.x.tile * least->grid.y.tile)
             continue;
-        if (!lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct), &l, NULL) &&
+        if (!vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct, stream), &l, NULL) &&
             vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
         vg_program_free(&l);
     }
     free(list);
+    if (s)
+        vg_plan_note(p, "tiles%s: at least %.1f MiB", stream ? " with weights from host memory" : "",
+                     (double)smallest / (1 << 20));
     *least_bytes = smallest;
     return s;
 }
@@ -308,13 +245,61 @@ static enum vgk_status check(const struct vg_plan_request *r, struct vgk_error *
     return VGK_OK;
 }
 
+/* Whether kernels compute in blocks that the model itself does not have. */
+static bool blocks(const struct vg_program *whole)
+{
+    return memcmp(whole->exact.origin, whole->exact.align, sizeof whole->exact.align);
+}
+
+/* One tile, in bands if need be; else the cheapest tiles that fit.  VGK_ERR_UNSUPPORTED: nothing does. */
+static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request *r, const struct cut *whole, bool one_tile,
+                                bool stream, size_t max_bytes, size_t *least, struct cut *best, struct vgk_error *err)
+{
+    int width = whole->grid.x.tile, height = whole->grid.y.tile, n_ways = 1;
+    struct way ways[2] = {{false, whole->program}, {true, NULL}};
+    struct vg_program *first = NULL;
+    *best = (struct cut){.grid = whole->grid};
+    enum vgk_status s = vg_plan_fit(p, width, height, how_to(p, false, stream), max_bytes, least, &best->program);
+    if (s != VGK_ERR_UNSUPPORTED)
+        return s == VGK_ERR_NOMEM ? vgk_fail(err, s, "no memory to plan") : s;
+    if (stream) {
+        if ((s = vg_plan_lay_out(p, width, height, how_to(p, false, true), &first, err)))
+            return s;
+        ways[0].whole = first;
+    }
+    s = VGK_OK;
+    if (blocks(whole->program)) {
+        s = vg_plan_lay_out(p, width, height, how_to(p, true, stream), &ways[1].whole, err);
+        n_ways = 2;
+    }
+    if (!s && one_tile) {
+        s = VGK_ERR_UNSUPPORTED;
+        if (n_ways == 2) { /* direct products need less room for their weights */
+            size_t bytes = vg_program_bytes(ways[1].whole);
+            *least = bytes < *least ? bytes : *least;
+            if (bytes <= max_bytes) {
+                *best = (struct cut){whole->grid, true, ways[1].whole};
+                ways[1].whole = NULL;
+                s = VGK_OK;
+            }
+        }
+    } else if (!s && *p->global_why && p->norms.mode != VG_NORM_TILE) {
+        s = VGK_ERR_UNSUPPORTED;
+    } else if (!s) {
+        s = choose(p, r, ways, n_ways, stream, max_bytes, least, best, err);
+    }
+    vg_program_free(&first);
+    vg_program_free(&ways[1].whole);
+    return s;
+}
+
 static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, size_t max_bytes, struct vgk_error *err)
 {
     struct vg_model *m = p->model;
     struct cut whole = {.program = NULL}, best = {.program = NULL};
-    struct way ways[2] = {{false, NULL}, {true, NULL}};
     bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
-    bool one_tile = r->tile_width >= r->width && r->tile_height >= r->height; /* asked for: nobody cuts the frame */
+    /* Asked for, or the only size that there is: nobody cuts the frame. */
+    bool one_tile = (r->tile_width >= r->width && r->tile_height >= r->height) || m->summary.fixed_width;
     enum vgk_status s = cut_whole(p, r, &whole, err);
     if (s)
         return s;
@@ -324,54 +309,31 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         return s;
     }
     vg_plan_norms_global(p, whole.program->net->global_why);
-    if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
+    if (r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
         best = whole;
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        s = lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands, .norms = p->norms.source},
-                    &best.program, err);
+        s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.bands = r->bands, .norms = p->norms.source}, &best.program, err);
+    } else if (tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
+        struct way ways[2] = {{false, whole.program}, {true, NULL}};
+        s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
+        if (s == VGK_ERR_INVALID && blocks(whole.program) &&
+            !(s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, how_to(p, true, false),
+                                  &ways[1].whole, err)))
+            s = cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &best, err);
+        vg_program_free(&ways[1].whole);
     } else {
-        int n_ways = 1;
         size_t least = SIZE_MAX;
-        best.grid = whole.grid;
-        s = tiles ? VGK_ERR_UNSUPPORTED
-                  : vg_plan_fit(p, whole.grid.x.tile, whole.grid.y.tile, p->norms.source, max_bytes, &least,
-                                &best.program);
-        if (s == VGK_OK || s == VGK_ERR_NOMEM)
-            goto chosen;
-        s = VGK_OK;
-        ways[0].whole = whole.program;
-        if (memcmp(whole.program->exact.origin, whole.program->exact.align, sizeof whole.program->exact.align)) {
-            s = lay_out(p, whole.grid.x.tile, whole.grid.y.tile, how_to(p, true), &ways[1].whole, err);
-            n_ways = 2;
-        }
-        if (!s && tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
-            s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
-            if (s == VGK_ERR_INVALID && n_ways == 2)
-                s = cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &best, err);
-        } else if (!s && n_ways == 2 && one_tile) { /* direct products need less room for their weights */
-            size_t bytes = vg_program_bytes(ways[1].whole);
-            least = bytes < least ? bytes : least;
-            if (bytes <= max_bytes) {
-                best = (struct cut){whole.grid, true, ways[1].whole};
-                ways[1].whole = NULL;
-                goto chosen;
-            }
-            s = VGK_ERR_NOMEM;
-        } else if (!s) {
-            bool cannot_cut = *p->global_why && p->norms.mode != VG_NORM_TILE;
-            s = cannot_cut || one_tile ? VGK_ERR_NOMEM
-                                  : choose(p, r, ways, n_ways, max_bytes, &least, &best, err);
-        }
-        if (s == VGK_ERR_NOMEM && !tiles)
-            vgk_fail(err, s, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: set it to "
-                     "%zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least,
-                     (double)least / (1 << 20), max_bytes, least);
+        s = VGK_ERR_UNSUPPORTED;
+        for (int stream = 0; stream < 2 && s == VGK_ERR_UNSUPPORTED; stream++)
+            s = find_way(p, r, &whole, one_tile, stream, max_bytes, &least, &best, err);
+        if (s == VGK_ERR_UNSUPPORTED)
+            s = vgk_fail(err, VGK_ERR_NOMEM, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: "
+                         "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least,
+                         (double)least / (1 << 20), max_bytes, least);
     }
-chosen:
     vg_program_free(&whole.program);
-    vg_program_free(&ways[1].whole);
     if (!s && vg_program_bytes(best.program) > max_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s in tiles of %dx%d needs %zu bytes (%.1f MiB), max-device-memory is %zu: "
                      "set it to %zu or more, or tile-width and tile-height to 0 for tiles that fit", m->summary.path,
@@ -425,6 +387,7 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         drop(p);
         s = make_all(p, &r, err);
     }
+    vg_net_free(&p->bound);
     if (s) {
         vg_plan_free(&p);
         return s;
@@ -459,6 +422,12 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         .scratch_bytes = l->scratch_peak,
         .state_bytes = p->states.bytes,
         .activation_floor = l->floor,
+        .host_bytes = l->host + (p->exact ? p->exact->host : 0) + (p->small ? p->small->host : 0),
+        .moved_bytes = l->moved,
+        .n_spilled = l->n_spilled,
+        .n_recomputed = l->n_recomputed,
+        .streams = l->streams,
+        .ways = p->ways,
         .n_ops = l->n_steps,
         .bands = l->bands,
         .levels = l->levels,

@@ -56,6 +56,11 @@ struct vg_plan_info {
     size_t arena_bytes;       /* all that a run allocates on the device, to the byte */
     size_t weight_bytes, activation_bytes, scratch_bytes, state_bytes; /* what the arena is made of */
     size_t activation_floor;  /* the largest sum of bytes alive at one time: no layout can do with less */
+    size_t host_bytes;        /* beside that, memory outside of the device (kernels/backend.h) for what does not fit it: */
+    size_t moved_bytes;       /* so many go there and back for a tile */
+    int n_spilled, n_recomputed; /* pictures that one pass leaves to another there; ops that run in several passes */
+    bool streams;             /* weights stay there and are loaded for each use */
+    const char *ways;         /* those that were tried and need more than there is, in words; "" = none */
     int n_ops;                /* calls of kernels for a tile, copies of carried rows included */
     int bands, levels;        /* more than 1 band: the ops advance together down the tile (schedule.h), in so many passes */
     int window, emit, hop, centre; /* in use; see struct vg_summary */

@@ -8,6 +8,15 @@
 #include "program.h"
 #include "states.h"
 
+/* How one tile is laid out. */
+struct vg_how {
+    bool direct; /* convolutions by direct products */
+    int bands;
+    const bool *recompute, *spill; /* schedule.h */
+    bool stream, measure; /* program.h */
+    enum vg_norm_source norms;
+};
+
 struct vg_plan {
     struct vg_model *model;
     const struct vgk_backend *backend;
@@ -31,15 +40,28 @@ struct vg_plan {
     struct vg_states states; /* at the end of the arena */
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
-    char global_why[512], warning[1024];
+    char global_why[512], warning[1024], ways[1024];
+    struct vg_net *bound; /* while it is made: the net that was laid out last */
+    struct vg_how bound_how;
+    int bound_width, bound_height;
 };
 
 /* plan.c.  Lays out the request's frame as one tile. */
 enum vgk_status vg_plan_whole(struct vg_plan *, const struct vg_plan_request *, enum vg_norm_source, struct vg_grid *,
                               struct vg_program **, struct vgk_error *);
-/* The whole frame at once if that fits, else the fewest bands; *least_bytes goes down to the least that was seen. */
-enum vgk_status vg_plan_fit(struct vg_plan *, int width, int height, enum vg_norm_source, size_t max_bytes,
-                            size_t *least_bytes, struct vg_program **);
+/* fit.c.  Lays out a tile of this size; nets are bound once for a size. */
+enum vgk_status vg_plan_lay_out(struct vg_plan *, int width, int height, struct vg_how, struct vg_program **,
+                                struct vgk_error *);
+
+/* The best way for one tile that fits (`direct`, `stream` and `norms` are given): at once; in bands, the fewest that fit;
+ * in bands that compute again, or keep in host memory, what one pass leaves to another, one picture after the other, the
+ * largest first, each by the cheaper of the two; in the end all in host memory.  VGK_ERR_UNSUPPORTED: none fits, or it
+ * cannot run in bands.  *least_bytes is lowered to the least that any of them needs. */
+enum vgk_status vg_plan_fit(struct vg_plan *, int width, int height, struct vg_how, size_t max_bytes, size_t *least_bytes,
+                            struct vg_program **best);
+
+/* Adds to what the plan tells of ways that were not taken. */
+void vg_plan_note(struct vg_plan *, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* plan_norms.c.  The arena's sections; how large it is. */
 size_t vg_plan_arrange(struct vg_plan *);

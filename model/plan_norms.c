@@ -25,7 +25,7 @@ static bool same_packed(const struct vg_program *a, const struct vg_program *b)
     const struct vgk_tensor *x = &a->inputs[a->net->frame_input].t, *y = &b->inputs[b->net->frame_input].t;
     const struct vg_net_value *u = &a->net->values[a->net->inputs[a->net->frame_input]],
                               *v = &b->net->values[b->net->inputs[b->net->frame_input]];
-    if (a->packed != b->packed || x->rank != y->rank || memcmp(u->t.dim, v->t.dim, sizeof u->t.dim))
+    if (a->streams || b->streams || a->packed != b->packed || x->rank != y->rank || memcmp(u->t.dim, v->t.dim, sizeof u->t.dim))
         return false;
     int j = 0, found = 0, packs = 0;
     for (int i = 0; i < a->n_steps; i++)
@@ -160,6 +160,7 @@ enum vgk_status vg_plan_norms_end(struct vg_plan *p, size_t max_bytes, struct vg
         const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
         struct vg_plan_request whole = {.width = x->frame, .height = y->frame, .overlap_x = -1, .overlap_y = -1};
         struct vg_grid grid;
+        struct vg_how how = {.norms = VG_NORM_OWN_KEPT, .stream = p->program->streams};
         size_t least = SIZE_MAX, used;
         enum vgk_status s = vg_plan_whole(p, &whole, VG_NORM_OWN_KEPT, &grid, &p->exact, err);
         if (s)
@@ -170,8 +171,7 @@ enum vgk_status vg_plan_norms_end(struct vg_plan *p, size_t max_bytes, struct vg
         vg_plan_arrange(p); /* without it */
         used = n->activations_at - (shared ? own : 0);
         s = used >= max_bytes ? VGK_ERR_NOMEM
-                              : vg_plan_fit(p, grid.x.tile, grid.y.tile, VG_NORM_OWN_KEPT, max_bytes - used, &least,
-                                            &p->exact);
+                              : vg_plan_fit(p, grid.x.tile, grid.y.tile, how, max_bytes - used, &least, &p->exact);
         if (s)
             return vgk_fail(err, VGK_ERR_NOMEM, "%s: frames that are done exactly need %zu bytes beside the %zu of this "
                             "norm-mode, max-device-memory is %zu: set it to their sum or more, norm-mode to exact, or "

@@ -90,6 +90,14 @@ char *vg_plan_text(const struct vg_plan *p)
     if (p->info.state_bytes)
         fprintf(f, " + states %.2f (two copies)", mib(p->info.state_bytes));
     fputc('\n', f);
+    if (p->info.host_bytes)
+        fprintf(f, "host    %.2f MiB outside of the device%s, %.2f MiB moved for a frame\n", mib(p->info.host_bytes),
+                p->info.streams ? ", weights among them" : "", mib(p->info.moved_bytes));
+    if (p->info.n_spilled || p->info.n_recomputed)
+        fprintf(f, "passes  %d pictures go from pass to pass by host memory, %d ops run in several\n", p->info.n_spilled,
+                p->info.n_recomputed);
+    if (*p->info.ways)
+        fprintf(f, "not     %s\n", p->info.ways);
     fprintf(f, "device  %s\n", p->backend->describe(p->device));
     if (p->info.warning)
         fprintf(f, "warning %s\n", p->info.warning);
@@ -181,8 +189,12 @@ char *vg_plan_json(const struct vg_plan *p)
             (1 + vg_axis_waste(&p->grid.x)) * (1 + vg_axis_waste(&p->grid.y)) - 1, p->info.exact ? "true" : "false",
             p->info.direct ? "true" : "false");
     fprintf(f, ", \"bytes\": {\"arena\": %zu, \"weights\": %zu, \"activations\": %zu, \"activation-floor\": %zu, "
-            "\"scratch\": %zu, \"states\": %zu}", p->info.arena_bytes, p->info.weight_bytes, p->info.activation_bytes,
-            p->info.activation_floor, p->info.scratch_bytes, p->info.state_bytes);
+            "\"scratch\": %zu, \"states\": %zu, \"host\": %zu, \"moved\": %zu}", p->info.arena_bytes,
+            p->info.weight_bytes, p->info.activation_bytes, p->info.activation_floor, p->info.scratch_bytes,
+            p->info.state_bytes, p->info.host_bytes, p->info.moved_bytes);
+    fprintf(f, ", \"spilled\": %d, \"recomputed\": %d, \"streams\": %s, \"not\": ", p->info.n_spilled, p->info.n_recomputed,
+            p->info.streams ? "true" : "false");
+    quote(f, p->info.ways);
     fprintf(f, ", \"norms\": {\"mode\": \"%s\", \"count\": %d, \"stored\": %s, \"errors\": %s, \"depends-on-frame\": ",
             vg_norm_mode_name(p->info.norm_mode), p->info.norm_count, p->info.norm_stored ? "true" : "false",
             p->info.norm_errors ? "true" : "false");

@@ -56,6 +56,9 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
             struct vgk_op op = b->op;
             op.in = in;
             enum vgk_status s = p->backend->pack(p->device, &op, address(bound, step->packed_offset), err);
+            if (!s && step->host_offset != SIZE_MAX)
+                s = p->backend->move(p->device, bound->host + step->host_offset, address(bound, step->packed_offset),
+                                     step->packed, err);
             if (s)
                 return s;
         }
@@ -77,6 +80,10 @@ static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, size_t
     bound->outputs = calloc(l->net->n_outputs + 1, sizeof *bound->outputs);
     if (!bound->steps || !bound->inputs || !bound->outputs)
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the run");
+    if (l->host && !(bound->host = r->plan->backend->host_alloc(r->plan->device, l->host)))
+        return vgk_fail(err, VGK_ERR_NOMEM, "no %zu bytes (%.1f MiB) of host memory for what does not fit the device: make "
+                        "room where it lies (on the CPU: TMPDIR, or /var/tmp), or set max-device-memory higher", l->host,
+                        (double)l->host / (1 << 20));
     for (int i = 0; i < l->n_steps; i++) {
         const struct vg_step *step = &l->steps[i];
         struct bound_step *b = &bound->steps[i];
@@ -85,7 +92,7 @@ static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, size_t
         b->op.out = &b->out;
         for (int k = 0; k < step->op.n_in || (k == 0 && step->type == VG_CALL_WRITE); k++)
             b->in[k] = vg_run_at(bound, &step->in[k]);
-        if (step->type != VG_CALL_WRITE)
+        if (step->type != VG_CALL_WRITE && step->type < VG_CALL_SPILL)
             b->out = vg_run_at(bound, &step->out);
         b->packed = step->packed ? address(bound, step->packed_offset) : NULL;
         b->scratch = step->scratch ? address(bound, step->scratch_offset) : NULL;
@@ -97,8 +104,10 @@ static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, size_t
     return VGK_OK;
 }
 
-static void unbind(struct bound *bound)
+static void unbind(const struct vg_plan *p, struct bound *bound)
 {
+    if (bound->host)
+        p->backend->host_free(p->device, bound->host, bound->program->host);
     free(bound->steps);
     free(bound->inputs);
     free(bound->outputs);
@@ -131,6 +140,7 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
         s = fill(r, &r->exact, err);
     if (!s && small)
         s = fill(r, &r->small, err);
+    vg_arena_rest(plan->model->graph->arena); /* the file's weights are packed now */
     if (!s)
         s = vg_run_norms_open(r, err);
     for (int i = 0; i < sum->n_parameters && !s; i++)
@@ -149,9 +159,9 @@ void vg_run_close(struct vg_run **run)
         return;
     if (r->arena)
         r->plan->backend->free(r->plan->device, r->arena);
-    unbind(&r->main);
-    unbind(&r->exact);
-    unbind(&r->small);
+    unbind(r->plan, &r->main);
+    unbind(r->plan, &r->exact);
+    unbind(r->plan, &r->small);
     vg_run_norms_close(r);
     free(r);
     *run = NULL;
@@ -315,6 +325,14 @@ static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const 
 
 void vg_run_watch(struct vg_run *r, const int *stop) { r->stop = stop; }
 
+static enum vgk_status move(struct vg_run *r, const struct bound *bound, const struct vg_step *step, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    char *here = address(bound, step->packed_offset), *there = bound->host + step->host_offset;
+    bool away = step->type == VG_CALL_SPILL;
+    return p->backend->move(p->device, away ? there : here, away ? here : there, step->packed, err);
+}
+
 enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const struct ends *e, struct vgk_error *err)
 {
     const struct vg_program *l = bound->program;
@@ -328,6 +346,8 @@ enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const stru
             s = read_rows(r, bound, e, step, &b->out, err);
         else if (step->type == VG_CALL_WRITE)
             s = write_rows(r, e, step, &b->in[0], err);
+        else if (step->type >= VG_CALL_SPILL)
+            s = move(r, bound, step, err);
         else if ((s = r->plan->backend->run(r->plan->device, &b->op, b->packed, b->scratch, err)))
             vgk_error_prefix(err, "node '%s'", step->node);
         if (s)

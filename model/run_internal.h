@@ -21,6 +21,7 @@ struct bound {
     char *packed, *fixed, *activations; /* where its sections lie */
     struct bound_step *steps;
     struct vgk_tensor *inputs, *outputs; /* of the graph */
+    char *host;                          /* host memory, NULL = none */
     bool stale;                          /* a parameter changed: the prologue must run */
 };
 

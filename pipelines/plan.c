@@ -34,7 +34,8 @@ static double waste_of(const struct vg_grid *g) { return (1 + vg_axis_waste(&g->
 static gboolean same_way(const struct vg_plan_info *a, const struct vg_plan_info *b)
 {
     return a->bands == b->bands && a->grid->x.tile == b->grid->x.tile && a->grid->y.tile == b->grid->y.tile &&
-           a->grid->x.n == b->grid->x.n && a->grid->y.n == b->grid->y.n && a->direct == b->direct;
+           a->grid->x.n == b->grid->x.n && a->grid->y.n == b->grid->y.n && a->direct == b->direct &&
+           a->arena_bytes == b->arena_bytes;
 }
 
 /* --- the ways --- */

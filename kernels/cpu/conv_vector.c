@@ -131,14 +131,18 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
     put_fn *out = puts_by_act[p->act];
     struct vgk_segment *seg = (struct vgk_segment *)scratch;
     const float **row = (const float **)(seg + p->kh * p->wide_kw), **edge_row = row + p->kh;
-    float *sum = scratch + p->tables, *edge = sum + p->mr * p->nr;
+    float *sum = scratch + p->tables, *unpacked = sum + p->mr * p->nr;
     ptrdiff_t panel = (ptrdiff_t)p->kh * p->wide_kw * p->cin * p->nr;
+    float *edge = unpacked + (p->keeps ? panel : 0);
     ptrdiff_t out_x = p->out.x * p->fold, res_x = p->res.x * p->fold;
     int last = p->ow % p->fold * p->cout; /* channels of a row's last wide pixel, 0 = all */
 
     /* Either all panels for a block (its input stays in the first cache), or all blocks for a panel (its weights do). */
     int passes = p->blocks_first ? p->panels : 1, panels = p->panels / passes;
-    for (int pass = 0; pass < passes; pass++)
+    for (int pass = 0; pass < passes; pass++) {
+        if (p->keeps) /* one panel a pass */
+            j->unpack(&p->stored, (const char *)j->weights + ((size_t)t.group * (size_t)p->panels + (size_t)pass) * p->stored.bytes,
+                      unpacked);
         for (int y = t.y0; y < t.y1; y++) {
             rows_of(p, t.in, y, row);
             for (int x = t.x0; x < t.x1; x += p->mr) {
@@ -150,7 +154,8 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
                     float *o = t.out + y * p->out.y + x * out_x + c;
                     for (int r = 0; r < k && p->panels > 1; r++) /* strided, so the machine does not foresee it */
                         __builtin_prefetch(o + r * out_x, 1);
-                    int n = segments_of(p, in, j->weights + index * panel, seg, &len);
+                    const float *weights = p->keeps ? unpacked : (const float *)j->weights + index * panel;
+                    int n = segments_of(p, in, weights, seg, &len);
                     micro->fn[p->nv][k](n, seg, len, p->sx * p->fold * in.pixel, sum, p->nr);
                     const float *r = t.res ? t.res + y * p->res.y + x * res_x + c : NULL;
                     struct epilogue e = {j->scale + index * p->nr, j->shift + index * p->nr, j->slope + index * p->nr,
@@ -163,6 +168,7 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
                 }
             }
         }
+    }
 }
 
 /* ---- depthwise ---- */

@@ -60,6 +60,8 @@ static void check_bytes(const char *name, const struct vg_plan *p, size_t max_by
     expectf(vgk_cpu.bytes_now(cpu) == before, "%s", name);
 }
 
+static int spilled, streamed;
+
 static void ladder(const char *name, struct vg_model *m, int width, int height)
 {
     struct vg_plan *p;
@@ -79,6 +81,10 @@ static void ladder(const char *name, struct vg_model *m, int width, int height)
             check_bytes(name, p, budget);
             bands += info->bands > 1;
             tiles += info->grid->x.n * info->grid->y.n > 1;
+            spilled += info->n_spilled > 0;
+            streamed += info->streams;
+            expectf((info->n_spilled || info->streams) == (info->host_bytes > 0), "%s: %zu", name, info->host_bytes);
+            expectf(info->host_bytes == 0 || *info->ways, "%s", name);
             expectf(!refused, "%s: %zu bytes are refused, %zu are not", name, refused, budget);
             vg_plan_free(&p);
             continue;
@@ -92,8 +98,11 @@ static void ladder(const char *name, struct vg_model *m, int width, int height)
             continue;
         refused = budget;
         expectf(plan(m, width, height, smallest, &p) == VGK_OK, "%s: %zu: %s", name, smallest, err.text);
-        if (p)
+        if (p) {
             check_bytes(name, p, smallest);
+            spilled += vg_plan_info(p)->n_spilled > 0;
+            streamed += vg_plan_info(p)->streams;
+        }
         vg_plan_free(&p);
         expectf(plan(m, width, height, smallest - 1, &p) == VGK_ERR_NOMEM, "%s: one byte less than %zu", name, smallest);
         vg_plan_free(&p);
@@ -122,6 +131,8 @@ static void budgets(void)
             ladder(name, m, 130, 120);
         vg_model_unref(&m);
     }
+    printf("%d with pictures in host memory, %d with weights\n", spilled, streamed);
+    expect(spilled && streamed > 12);
 }
 
 /* --- tiles asked for --- */

@@ -62,8 +62,8 @@ struct vg_model *nets_random(int seed, bool global, struct vgk_error *);
 /* A model at one size, laid out in a given way, without the planner's choice. */
 struct nets_how {
     int bands;
-    const bool *recompute;
-    bool unfused, exact;
+    const bool *recompute, *spill;
+    bool unfused, exact, stream;
 };
 struct nets_run {
     struct vg_plan plan;
