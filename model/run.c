@@ -140,7 +140,8 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
         s = fill(r, &r->exact, err);
     if (!s && small)
         s = fill(r, &r->small, err);
-    vg_arena_rest(plan->model->graph->arena); /* the file's weights are packed now */
+    if (plan->model->graph) /* nets of tests have none */
+        vg_arena_rest(plan->model->graph->arena); /* the file's weights are packed now */
     if (!s)
         s = vg_run_norms_open(r, err);
     for (int i = 0; i < sum->n_parameters && !s; i++)

@@ -124,7 +124,7 @@ static bool make(void (*build)(void), const float *x, bool fuse, struct result *
     struct vg_model model = {.summary.name = "test", .frame_input = -1};
     struct vg_plan plan = {.model = &model, .backend = &vgk_cpu, .device = cpu, .program = program};
     if (!s) {
-        plan.info.arena_bytes = vg_program_bytes(program);
+        plan.info.arena_bytes = vg_plan_arrange(&plan);
         s = vg_run_open(&plan, &run, &r->err);
     }
     if (!s) {
