@@ -36,6 +36,7 @@ typedef struct
   gboolean exact_products;
   gint norm_mode; /* enum vg_norm_mode */
   gint scene_cut; /* GstVidgenSceneCut */
+  guint interpolate;
   GstStructure *parameters;
 
   struct vg_model *model;         /* what the next plan is made with; NULL = not loaded */

@@ -357,7 +357,7 @@ static void close_file(Run *run)
 typedef struct {
     char *model, *scene_cut; /* NULL = as it is by default */
     guint64 max_bytes;
-    int tile_width, tile_height, window, hop, threads;
+    int tile_width, tile_height, window, hop, interpolate, threads;
     GstStructure *parameters;
 } Settings;
 
@@ -372,7 +372,7 @@ static void set_properties(GstElement *element, const Settings *s)
     if (s->max_bytes)
         g_object_set(element, "max-device-memory", s->max_bytes, NULL);
     g_object_set(element, "tile-width", s->tile_width, "tile-height", s->tile_height, "window", s->window, "hop", s->hop,
-                 "threads", s->threads, NULL);
+                 "interpolate", s->interpolate, "threads", s->threads, NULL);
 }
 
 static int run_file(Run *run, const char *encoder, const char *muxer, const Settings *element)
@@ -448,6 +448,8 @@ int main(int argc, char **argv)
         {"tile-height", 0, 0, G_OPTION_ARG_INT, &settings.tile_height, "height of a tile in pixels (0 = by plan)", "N"},
         {"window", 0, 0, G_OPTION_ARG_INT, &settings.window, "frames that the model sees at once (0 = by plan)", "N"},
         {"hop", 0, 0, G_OPTION_ARG_INT, &settings.hop, "frames that the window moves on by (0 = by plan)", "N"},
+        {"interpolate", 0, 0, G_OPTION_ARG_INT, &settings.interpolate,
+         "new frames between two, of a model that makes such (0 = as it says)", "N"},
         {"scene-cut", 0, 0, G_OPTION_ARG_STRING, &settings.scene_cut,
          "look for cuts, which windows must not reach across: auto, on or off", "WHEN"},
         {"threads", 0, 0, G_OPTION_ARG_INT, &settings.threads, "threads of the model (0 = as many as there are)", "N"},
@@ -498,7 +500,7 @@ int main(int argc, char **argv)
     } else if (settings.scene_cut && !g_strv_contains(cuts, settings.scene_cut)) {
         code = usage("--scene-cut %s: expected auto, on or off", settings.scene_cut);
     } else if (settings.tile_width < 0 || settings.tile_height < 0 || settings.window < 0 || settings.hop < 0 ||
-               settings.threads < 0) {
+               settings.interpolate < 0 || settings.threads < 0) {
         code = usage("sizes, frames and threads are 0 or more");
     } else if (stat(inputs[0], &st) != 0) {
         g_printerr("vidgen: %s: %s\n", inputs[0], g_strerror(errno));
