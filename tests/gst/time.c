@@ -307,6 +307,27 @@ GST_START_TEST (test_caps_change)
 }
 GST_END_TEST;
 
+/* What follows asks for caps once more: nothing ends. */
+GST_START_TEST (test_reconfigure)
+{
+  gchar *model = time_window_model (5, 1, 2);
+
+  for (gint kind = 0; kind < QUEUED; kind++) {
+    GstBus *bus;
+    GstHarness *h = open_line (kind, "", "off", model, &bus);
+
+    push_frames (h, 1, 4);
+    gst_harness_push_upstream_event (h, gst_event_new_reconfigure ());
+    push_frames (h, 5, 8);
+    gst_harness_push_event (h, gst_event_new_eos ());
+    expect_frames (h, 5, 1, 1, 2, 1, 8);
+    expect_end (h);
+    frames_end (h, bus);
+  }
+  time_remove (model);
+}
+GST_END_TEST;
+
 /* Another model while playing: frames of the old one are made to their end. */
 GST_START_TEST (test_swap)
 {
@@ -920,6 +941,7 @@ time_suite (void)
   tcase_add_test (cases, test_ends_of_sequences);
   tcase_add_test (cases, test_flush);
   tcase_add_test (cases, test_caps_change);
+  tcase_add_test (cases, test_reconfigure);
   tcase_add_test (cases, test_swap);
   tcase_add_test (cases, test_late_frames);
   tcase_add_test (cases, test_scene_cut);
