@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Models of several frames through the elements: what leaves is known to the byte. */
 #include "frames.h"
+#include "pipeline.h"
 #include "time_nets.h"
 
 #define WIDTH 48
@@ -304,6 +305,38 @@ GST_START_TEST (test_caps_change)
     frames_end (h, bus);
   }
   time_remove (model);
+}
+GST_END_TEST;
+
+/* Seeks of a real pipeline, with threads between the elements, while frames are kept: the last one counts. */
+GST_START_TEST (test_seek)
+{
+  gchar *models[] = {time_window_model (5, 1, 2), time_window_model (8, 8, 0), time_window_model (2, 1, -1),
+      time_state_model ()};
+
+  for (guint m = 0; m < G_N_ELEMENTS (models); m++) {
+    gchar *line = g_strdup_printf ("videotestsrc pattern=ball ! "
+                                   "video/x-raw,format=RGB,width=48,height=40,framerate=25/1 ! vidgenchunk "
+                                   "tile-width=24 ! queue ! vidgenmodel threads=1 model-file=%s ! queue ! "
+                                   "vidgenstitch ! " SINK, models[m]);
+    Play *play = play_new (line);
+
+    gst_element_set_state (play->pipeline, GST_STATE_PAUSED);
+    fail_unless_equals_int (play_wait (play, GST_MESSAGE_ASYNC_DONE | GST_MESSAGE_ERROR), GST_MESSAGE_ASYNC_DONE);
+    for (guint i = 0; i < 20; i++) {
+      fail_unless (gst_element_seek (play->pipeline, 1, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, GST_SEEK_TYPE_SET,
+          i * 120 * GST_MSECOND, GST_SEEK_TYPE_SET, (i * 120 + 1000) * GST_MSECOND));
+      if (i % 3 == 0)
+        g_usleep (i * 500);
+    }
+    gst_element_set_state (play->pipeline, GST_STATE_PLAYING);
+    play_wait (play, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+    play_stop (play);
+    play_ok (play, m == 2 ? 50 : 25);
+    play_free (play);
+    g_free (line);
+    time_remove (models[m]);
+  }
 }
 GST_END_TEST;
 
@@ -941,6 +974,7 @@ time_suite (void)
   tcase_add_test (cases, test_ends_of_sequences);
   tcase_add_test (cases, test_flush);
   tcase_add_test (cases, test_caps_change);
+  tcase_add_test (cases, test_seek);
   tcase_add_test (cases, test_reconfigure);
   tcase_add_test (cases, test_swap);
   tcase_add_test (cases, test_late_frames);
