@@ -7,6 +7,7 @@
  *   - chunks of a causal model are the whole; and so on.
  *
  *     test-time SOURCE BUILD */
+#include "failing_malloc.h"
 #include "kit.h"
 #include "nets.h"
 #include "onnx_case.h"
@@ -304,12 +305,12 @@ static void tiles(void)
         if (!m)
             continue;
         const struct vg_summary *sum = vg_model_summary(m);
-        int halo = sum->halo_left + sum->halo_right, align = sum->align_x;
+        int halo = sum->halo_left + sum->halo_right, align = sum->align_x, more = sum->emit > 1 ? 12 : 30;
         kit_seed(20 + i);
         for (int k = 0; k < 21; k++)
-            tile(names[i], m, k % 4 == 3 ? cpu : exact_cpu, 2 * kit_int(halo / 2 + 12, halo / 2 + 30) + 1,
-                 2 * kit_int(halo / 2 + 10, halo / 2 + 24) + 1, halo + kit_int(align, 4 * align + 12),
-                 halo + kit_int(align, 4 * align + 12), sum->n_states ? 4 : 2,
+            tile(names[i], m, k % 4 == 3 ? cpu : exact_cpu, 2 * kit_int(halo / 2 + 8, halo / 2 + more) + 1,
+                 2 * kit_int(halo / 2 + 8, halo / 2 + more) + 1, halo + kit_int(align, 4 * align + more / 3),
+                 halo + kit_int(align, 4 * align + more / 3), sum->n_states ? 3 : 1,
                  k % 2 ? VGK_FRAME_I420 : VGK_FRAME_PACKED, &t);
         printf("%s: %d equal, %d of them in several tiles, %d refused\n", names[i], t.equal, t.several, t.refused);
         expectf(t.several >= 15, "%s: %d", names[i], t.several);
@@ -333,6 +334,293 @@ static void fifty_steps(void)
     }
 }
 
+/* --- what the models are --- */
+
+/* ../shared/models/models.md, in its order; halo -1: the whole frame.  Not there: those that are no models of pictures. */
+static const struct known {
+    const char *name;
+    int scale, align, left, right, window, emit, hop, centre, back, ahead, states, parameters;
+} known[] = {
+    {"johnson", 1, 4, -1, -1, 1, 1, 1, 0, 0, 0, 0, 0},      {"johnson_deconv", 1, 4, -1, -1, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"condin", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},       {"srvgg_x2", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"rrdb_x4", 4, 1, 19, 19, 1, 1, 1, 0, 0, 0, 0, 0},      {"unet_gn17", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"unet_gn21", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},    {"temporal_attn", 1, 1, 1, 1, 8, 8, 8, 0, 7, 7, 0, 0},
+    {"fastdvd_w5", 1, 4, 55, 48, 5, 1, 1, 2, 2, 2, 0, 1},   {"convgru", 1, 1, 4, 4, 1, 1, 1, 0, 0, 0, 1, 0},
+    {"vsr_x2", 2, 2, 16, 16, 1, 1, 1, 0, 0, 0, 2, 0},       {"warp16_border", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"warp16_zeros", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},   {"warp20_reflect", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"ifnet", 1, 8, 38, 24, 2, 1, 1, -1, 0, 1, 0, 0},       {"causal3d_full", 1, 2, 6, 5, 8, 8, 8, 0, 8, 0, 0, 0},
+    /* The graph tells no reach in time where states join it, or sizes do not follow a stride: the whole window. */
+    {"causal3d_chunk", 1, 2, 6, 5, 2, 2, 2, 0, 1, 1, 4, 0}, {"conv3d_misc", 1, 4, -1, -1, 9, 9, 9, 0, 8, 8, 0, 0},
+    {"qdq_int8", 1, 1, 4, 4, 1, 1, 1, 0, 0, 0, 0, 0},       {"fp16_weights", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"bf16_weights", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},   {"fp16_full", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"ext_data", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
+};
+
+static void check_summary(const struct known *k, const struct vg_model *m)
+{
+    const struct vg_summary *s = vg_model_summary(m);
+    expectf(s->scale_num == k->scale && s->scale_den == 1 && s->align_x == k->align && s->align_y == k->align,
+            "%s: %d/%d, align %d %d", k->name, s->scale_num, s->scale_den, s->align_x, s->align_y);
+    expectf(s->global == (k->left < 0) &&
+                (s->global || (s->halo_left == k->left && s->halo_top == k->left && s->halo_right == k->right &&
+                               s->halo_bottom == k->right)),
+            "%s: halo %d %d %d %d", k->name, s->halo_left, s->halo_top, s->halo_right, s->halo_bottom);
+    expectf(s->window == k->window && s->emit == k->emit && s->hop == k->hop && s->centre == k->centre &&
+                s->look_back == k->back && s->look_ahead == k->ahead && s->n_states == k->states &&
+                s->n_parameters == k->parameters,
+            "%s: window %d, emit %d, hop %d, centre %d, back %d, ahead %d, %d states, %d parameters", k->name, s->window,
+            s->emit, s->hop, s->centre, s->look_back, s->look_ahead, s->n_states, s->n_parameters);
+}
+
+static void summaries(void)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct vg_model *m = load(known[i].name);
+        if (m)
+            check_summary(&known[i], m);
+        if (m)
+            vg_model_unref(&m);
+    }
+}
+
+/* States by their names, and by trying sizes, when nobody says what they are. */
+static void roles_by_name(void)
+{
+    static const int which[] = {9, 10, 16};
+    for (int i = 0; i < 3; i++) {
+        const struct known *k = &known[which[i]];
+        sidecar(k->name, "[vidgen]\nstate=\n");
+        struct vg_model *m = load(k->name);
+        if (m) {
+            check_summary(k, m);
+            for (int s = 0; s < m->roles.n_states; s++) {
+                const struct vg_state_role *role = &m->roles.states[s];
+                const char *in = m->graph->values[m->graph->inputs[role->input]].name;
+                const char *out = role->output < 0 ? "x" : m->graph->values[m->graph->outputs[role->output]].name;
+                char want[32];
+                snprintf(want, sizeof want, "%.*s_out", (int)strcspn(in, "_"), in);
+                expectf(!strcmp(out, strcmp(in, "prev") ? want : "x") && role->first == !strcmp(in, "prev"), "%s: %s from %s",
+                        k->name, in, out);
+                expectf(m->roles.inputs[role->input].size.den[VG_X] == (strcmp(in, "c2_in") ? 1 : 2), "%s", in);
+            }
+            vg_model_unref(&m);
+        }
+        sidecar(k->name, NULL);
+    }
+}
+
+static void refuse(const char *name, const char *info, const char *text)
+{
+    char path[1200];
+    struct vg_model *m = NULL;
+    struct vgk_error err = {{0}};
+    snprintf(path, sizeof path, "%s/%s.onnx", folder, name);
+    sidecar(name, info);
+    enum vgk_status s = vg_model_load(path, &m, &err);
+    expectf((s == VGK_ERR_INVALID || s == VGK_ERR_UNSUPPORTED) && !m && strstr(err.text, text), "%s: %s", name, err.text);
+    sidecar(name, NULL);
+}
+
+static void refusals(void)
+{
+    refuse("memblock_x4", NULL, "works on latents");
+    refuse("dit17", NULL, "works on latents");
+    refuse("wonly_int8_int4", NULL, "is no image model");
+    refuse("adain", NULL, "[vidgen parameter style] size=WIDTH;HEIGHT");
+    refuse("convgru", "[vidgen]\nstate=h_in:nobody\n", "expected INPUT:OUTPUT");
+    refuse("convgru", "[vidgen]\nstate=x\n", "expected INPUT:OUTPUT");
+    refuse("convgru", "[vidgen]\nh_in-init=random\n", "expected zero or first");
+    refuse("convgru", "[vidgen]\nh_in-scale=1/2\n", "");
+    refuse("convgru", "[vidgen]\nh_in-scale=half\n", "expected a scale");
+    refuse("fastdvd_w5", "[vidgen]\nwindow=4\n", "its inputs take 5 frames");
+    refuse("fastdvd_w5", "[vidgen]\ncentre=5\n", "centre 5");
+    refuse("fastdvd_w5", "[vidgen]\nhop=1.5\n", "expected a whole number");
+    refuse("fastdvd_w5", "[vidgen]\nout-frames=2\n", "its output has 1");
+    refuse("fastdvd_w5", "[vidgen]\ninput=noise\n", "is no image model");
+    refuse("ifnet", "[vidgen]\ninput=x0;x2\n", "names the input 'x2'");
+}
+
+/* --- requests --- */
+
+static enum vgk_status ask(const char *name, int window, int hop, int emit, size_t max_bytes, struct vg_plan_info *info,
+                           struct vgk_error *err)
+{
+    struct vg_model *m = load(name);
+    struct vg_plan *p = NULL;
+    struct vg_plan_request r = {.width = 61, .height = 47, .overlap_x = -1, .overlap_y = -1, .window = window, .hop = hop,
+                                .emit = emit, .max_bytes = max_bytes};
+    enum vgk_status s = m ? vg_plan_make(m, &vgk_cpu, exact_cpu, &r, &p, err) : VGK_ERR_FILE;
+    if (!s && info)
+        *info = *vg_plan_info(p);
+    vg_plan_free(&p);
+    if (m)
+        vg_model_unref(&m);
+    return s;
+}
+
+static void requests(void)
+{
+    struct vg_plan_info i;
+    struct vgk_error err;
+    const size_t room = (size_t)1 << 30;
+    expect(!ask("causal3d_full", 5, 0, 0, room, &i, &err) && i.window == 5 && i.emit == 5 && i.hop == 5 && i.centre == 0);
+    expect(!ask("causal3d_full", 12, 4, 0, room, &i, &err) && i.window == 12 && i.emit == 12 && i.hop == 4);
+    expect(!ask("fastdvd_w5", 0, 0, 0, room, &i, &err) && i.window == 5 && i.emit == 1 && i.hop == 1 && i.centre == 2);
+    expect(!ask("ifnet", 0, 0, 3, room, &i, &err) && i.window == 2 && i.emit == 3 && i.hop == 1 && i.centre == -1);
+    expect(ask("fastdvd_w5", 4, 0, 0, room, NULL, &err) == VGK_ERR_INVALID && strstr(err.text, "takes 5"));
+    expect(ask("fastdvd_w5", 0, 3, 0, room, NULL, &err) == VGK_ERR_INVALID && strstr(err.text, "1 at most"));
+    expect(ask("fastdvd_w5", 0, 0, 2, room, NULL, &err) == VGK_ERR_INVALID && strstr(err.text, "gives 1"));
+    expect(ask("causal3d_full", 4, 5, 0, room, NULL, &err) == VGK_ERR_INVALID && strstr(err.text, "hop"));
+    expect(ask("conv3d_misc", 8, 0, 0, room, NULL, &err) != VGK_OK); /* odd ones only */
+    expect(!ask("conv3d_misc", 5, 0, 0, room, &i, &err) && i.emit == 5);
+    /* The least budget that is told is the least that does; the states count. */
+    expect(ask("convgru", 0, 0, 0, 1, NULL, &err) == VGK_ERR_NOMEM);
+    const char *at = strstr(err.text, "needs at least ");
+    size_t least = at ? strtoull(at + strlen("needs at least "), NULL, 10) : 0;
+    expectf(least > 0 && !ask("convgru", 0, 0, 0, least, &i, &err) && i.arena_bytes == least &&
+                i.state_bytes == 2 * vgk_round_up(61 * 47 * 8 * 4, VGK_ALIGN) && i.grid->x.n == i.grid->x.n,
+            "%zu: %s", least, err.text);
+    expect(ask("convgru", 0, 0, 0, least - 1, NULL, &err) == VGK_ERR_NOMEM);
+}
+
+/* --- runs --- */
+
+/* A plan and its run, whole or in tiles of a size. */
+struct player {
+    struct vg_model *m;
+    struct vg_plan *plan;
+    struct vg_run *run;
+};
+
+static bool open_player(struct player *p, const char *name, int width, int height, int tile_size, int window, int emit)
+{
+    struct vg_plan_request r = {.width = width, .height = height, .tile_width = tile_size, .tile_height = tile_size,
+                                .overlap_x = -1, .overlap_y = -1, .window = window, .emit = emit,
+                                .max_bytes = (size_t)1 << 30};
+    struct vgk_error err = {{0}};
+    *p = (struct player){load(name), NULL, NULL};
+    enum vgk_status s = p->m ? vg_plan_make(p->m, &vgk_cpu, exact_cpu, &r, &p->plan, &err) : VGK_ERR_FILE;
+    s = s ? s : vg_run_open(p->plan, &p->run, &err);
+    expectf(!s, "%s: %s", name, err.text);
+    return !s;
+}
+
+static void close_player(struct player *p)
+{
+    vg_run_close(&p->run);
+    vg_plan_free(&p->plan);
+    if (p->m)
+        vg_model_unref(&p->m);
+}
+
+static int64_t bytes_off(const struct clip *a, const struct clip *b, int n, int *worst)
+{
+    int64_t off = 0;
+    *worst = 0;
+    for (int k = 0; k < n; k++)
+        for (size_t i = 0; i < a->frame[k].bytes; i++) {
+            int d = abs(a->frame[k].data[i] - b->frame[k].data[i]);
+            off += d > 0;
+            *worst = d > *worst ? d : *worst;
+        }
+    return off;
+}
+
+/* Twelve frames at once, and in chunks of 1, 2, 3 and 4, in tiles too: the same. */
+static void chunks(void)
+{
+    enum { N = 12, W = 37, H = 30 };
+    struct vgk_error err = {{0}};
+    struct player whole, part;
+    kit_seed(5);
+    struct clip in = clip_new(VGK_FRAME_PACKED, N, W, H, true), a = clip_new(VGK_FRAME_PACKED, N, W, H, false),
+                b = clip_new(VGK_FRAME_PACKED, N, W, H, false);
+    if (open_player(&whole, "causal3d_full", W, H, 0, N, 0))
+        expect(play(whole.run, vg_plan_info(whole.plan), &in, 1, &a, &err) == VGK_OK);
+    for (int chunk = 1; chunk <= 4; chunk++) {
+        int worst = 0;
+        if (open_player(&part, "causal3d_chunk", W, H, chunk % 2 ? 0 : 22, chunk, 0))
+            expectf(play(part.run, vg_plan_info(part.plan), &in, N / chunk, &b, &err) == VGK_OK, "%s", err.text);
+        int64_t off = bytes_off(&a, &b, N, &worst);
+        expectf(off == 0, "chunks of %d: %lld bytes differ by up to %d", chunk, (long long)off, worst);
+        close_player(&part);
+    }
+    close_player(&whole);
+    clip_free(&in);
+    clip_free(&a);
+    clip_free(&b);
+}
+
+/* Three frames between two: those of three runs of the net that are told the times. */
+static void between(void)
+{
+    enum { W = 43, H = 33 };
+    struct vgk_error err = {{0}};
+    struct player p;
+    struct nets_run o = {.run = NULL};
+    struct clip in = clip_new(VGK_FRAME_PACKED, 2, W, H, true), out = clip_new(VGK_FRAME_PACKED, 3, W, H, false);
+    if (open_player(&p, "ifnet", W, H, 0, 0, 3) &&
+        !nets_open(&o, p.m, cpu, W, H, &(struct nets_how){.exact = true}, &err)) {
+        const struct vg_net *net = nets_net(&o);
+        struct vgk_tensor ins[3], result = dense(&net->values[net->outputs[0]].t);
+        expect(play(p.run, vg_plan_info(p.plan), &in, 1, &out, &err) == VGK_OK);
+        for (int i = 0; i < 3; i++)
+            ins[i] = dense(&net->values[net->inputs[i]].t);
+        for (int i = 0; i < 2; i++)
+            fill_frames(&p.m->roles.inputs[i].port, &ins[i], in.frame, 2);
+        for (int k = 0; k < 3; k++) {
+            *(float *)ins[2].data = (float)(k + 1) / 4;
+            expect(vg_run_tensors(o.run, ins, 3, &result, 1, &err) == VGK_OK);
+            expectf(differing(net, 0, &result, &out.frame[k], 1) == 0, "frame %d of 3", k);
+            expect(differing(net, 0, &result, &out.frame[(k + 1) % 3], 1) > W * H / 10); /* the times matter */
+        }
+        for (int i = 0; i < 3; i++)
+            free(ins[i].data);
+        free(result.data);
+        nets_close(&o);
+    }
+    close_player(&p);
+    clip_free(&in);
+    clip_free(&out);
+}
+
+/* After a reset a run knows nothing of what was before; without one it does; and it allocates nothing. */
+static void resets(void)
+{
+    static const char *const names[] = {"convgru", "vsr_x2", "causal3d_chunk"};
+    enum { W = 41, H = 37, N = 3 };
+    for (int i = 0; i < 3; i++) {
+        struct player p;
+        struct vgk_error err = {{0}};
+        struct clip in = clip_new(VGK_FRAME_PACKED, 12, W, H, true);
+        if (open_player(&p, names[i], W, H, 0, 0, 0)) {
+            const struct vg_plan_info *info = vg_plan_info(p.plan);
+            int n = N * info->emit, worst;
+            struct clip out[3];
+            for (int k = 0; k < 3; k++)
+                out[k] = clip_new(VGK_FRAME_PACKED, n, vg_axis_scale(&info->grid->x, W), vg_axis_scale(&info->grid->y, H),
+                                  false);
+            expect(!play(p.run, info, &in, N, &out[0], &err) && !play(p.run, info, &in, N, &out[1], &err));
+            expectf(bytes_off(&out[0], &out[1], n, &worst) == 0, "%s: remembers across a reset", names[i]);
+            struct vgk_frame window[16], emitted[16];
+            for (int k = 0; k < 16; k++) {
+                window[k] = in.frame[k % info->window].f;
+                emitted[k] = out[2].frame[k % info->emit].f;
+            }
+            size_t peak = vgk_cpu.bytes_peak(exact_cpu);
+            fm_fail_at(1); /* the first allocation would fail, and be told */
+            enum vgk_status s = vg_run_tile(p.run, 0, 0, window, &(struct vgk_colour){.full_range = true}, emitted, &err);
+            vg_run_next(p.run);
+            expectf(!fm_stop() && !s && vgk_cpu.bytes_peak(exact_cpu) == peak, "%s: allocates", names[i]);
+            expectf(bytes_off(&out[0], &out[2], info->emit, &worst) > W * H / 10, "%s: forgets", names[i]);
+            for (int k = 0; k < 3; k++)
+                clip_free(&out[k]);
+        }
+        close_player(&p);
+        clip_free(&in);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3 || !make_cases(argv[1], argv[2], "make_fixtures.py", "time-fixtures", folder, sizeof folder)) {
@@ -342,7 +630,14 @@ int main(int argc, char **argv)
     }
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, NULL);
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1, .exact_products = true}, &exact_cpu, NULL);
+    run(summaries);
+    run(roles_by_name);
+    run(refusals);
+    run(requests);
     run(whole_frames);
+    run(chunks);
+    run(between);
+    run(resets);
     run(tiles);
     run(fifty_steps);
     vgk_cpu.close(&cpu);
