@@ -554,27 +554,18 @@ gst_vidgen_chunk_class_init (GstVidgenChunkClass *klass)
           "Pixels that neighbouring tiles share down, at least (-1 = as much as the model sees around a pixel, none "
           "without one)",
           -1, G_MAXINT, -1, flags));
-  /**
-   * GstVidgenChunk:window:
-   *
-   * For models that take any number of frames.  One with more frames sees further, and takes more memory.
-   */
   g_object_class_install_property (object_class, PROP_WINDOW,
-      g_param_spec_int ("window", "Window", "Frames that the model sees at once (0 = as the model plans)", 0, G_MAXINT,
-          0, flags));
-  /**
-   * GstVidgenChunk:hop:
-   *
-   * Windows that move on by less than they give overlap, and fade into each other.
-   */
+      g_param_spec_int ("window", "Window", "Frames that the model sees at once, of one that takes any number (0 = as it "
+          "plans)", 0, G_MAXINT, 0, flags));
   g_object_class_install_property (object_class, PROP_HOP,
-      g_param_spec_int ("hop", "Hop", "Frames that the window moves on by (0 = as the model plans)", 0, G_MAXINT, 0,
-          flags));
+      g_param_spec_int ("hop", "Hop", "Frames that the window moves on by; where windows overlap for it, they fade into "
+          "each other (0 = as the model plans)", 0, G_MAXINT, 0, flags));
   /**
    * GstVidgenChunk:qos:
    *
    * Off, every frame is made, however late.  On, a frame is dropped before any of its tiles is made when the sink is
    * past its time already: a QoS message tells it, a gap goes on in its place, and #GstVidgenModel:stats counts it.
+   * Models of several frames see what is left as if the frame had never been: windows close up, states are kept.
    */
   g_object_class_install_property (object_class, PROP_QOS,
       g_param_spec_boolean ("qos", "QoS", "Drop frames that the sink says are late already", FALSE,

@@ -145,7 +145,6 @@ gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
 
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_CAPS:
-      gst_vidgen_runner_end_sequence (&self->runner);
       gst_event_parse_caps (event, &caps);
       if (!gst_vidgen_runner_set_caps (&self->runner, caps)) {
         gst_event_unref (event);

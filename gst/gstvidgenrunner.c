@@ -92,7 +92,7 @@ static gboolean
 start_engine (GstVidgenRunner *self, GstVidgenEngine *engine)
 {
   const struct vg_summary *summary = vg_model_summary (engine->model);
-  const GstVidgenScale old = self->scale, new = gst_vidgen_engine_scale (summary);
+  const GstVidgenScale old = self->scale, new = gst_vidgen_engine_scale (engine->model, engine->request.emit);
   gboolean rescaled = old.num && (old.num * new.den != old.den * new.num || old.rate != new.rate);
   GError *error = NULL;
   gboolean ok;
@@ -182,9 +182,16 @@ gboolean
 gst_vidgen_runner_set_caps (GstVidgenRunner *self, GstCaps *caps)
 {
   GstVidgenEngine *engine;
+  GstVideoInfo info;
 
-  if (!gst_video_info_from_caps (&self->in_info, caps))
+  if (!gst_video_info_from_caps (&info, caps))
     return FALSE;
+  /* Caps that are sent once more end nothing. */
+  if (self->engine && gst_video_info_is_equal (&info, &self->in_info) &&
+      !gst_vidgen_planner_has_planned (self->planner))
+    return TRUE;
+  gst_vidgen_runner_end_sequence (self);
+  self->in_info = info;
   self->asked = self->asked || gst_vidgen_planner_has_planned (self->planner);
   if (!self->asked) {
     if (!use_whole_engine (self))

@@ -385,14 +385,28 @@ gst_vidgen_window_take (GstVidgenWindow *self, GstBuffer *tile, gint index)
 /* ---- the end of a sequence ---- */
 
 static GstFlowReturn
+push_ready (GstVidgenWindow *self)
+{
+  GstFlowReturn ret = GST_FLOW_OK;
+  GstBuffer *buffer;
+
+  while (ret == GST_FLOW_OK && (buffer = gst_vidgen_window_pop (self)))
+    ret = gst_pad_push (GST_BASE_TRANSFORM_SRC_PAD (self->trans), buffer);
+  return ret;
+}
+
+static GstFlowReturn
 end_windows (GstVidgenWindow *self)
 {
   GstFlowReturn ret = GST_FLOW_OK;
   gint64 frame = first_frame (self) + self->info.centre;
 
   while (ret == GST_FLOW_OK && frame + (self->n_runs ? overlap (self) : 0) < self->n_frames) {
-    for (gint t = 0; t < self->n_tiles && ret == GST_FLOW_OK; t++)
+    for (gint t = 0; t < self->n_tiles && ret == GST_FLOW_OK; t++) {
       ret = run_tile (self, t);
+      if (ret == GST_FLOW_OK)
+        ret = push_ready (self);
+    }
     if (ret == GST_FLOW_OK)
       end_run (self);
     frame = first_frame (self) + self->info.centre;
@@ -428,7 +442,6 @@ GstFlowReturn
 gst_vidgen_window_drain (GstVidgenWindow *self)
 {
   GstFlowReturn ret = GST_FLOW_OK;
-  GstBuffer *buffer;
 
   if (self->n_frames == 0)
     return GST_FLOW_OK;
@@ -437,8 +450,8 @@ gst_vidgen_window_drain (GstVidgenWindow *self)
   if (ret == GST_FLOW_OK)
     ret = self->between.n ? end_interpolation (self) : end_windows (self);
   put_events (self, self->n_frames);
-  while (ret == GST_FLOW_OK && (buffer = gst_vidgen_window_pop (self)))
-    ret = gst_pad_push (GST_BASE_TRANSFORM_SRC_PAD (self->trans), buffer);
+  if (ret == GST_FLOW_OK)
+    ret = push_ready (self);
   gst_vidgen_window_drop (self);
   return ret;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Models of several frames through the elements: what leaves is known to the byte. */
 #include "frames.h"
+#include "pipeline.h"
 #include "time_nets.h"
 
 #define WIDTH 48
@@ -307,6 +308,59 @@ GST_START_TEST (test_caps_change)
 }
 GST_END_TEST;
 
+/* Seeks of a real pipeline, with threads between the elements, while frames are kept: the last one counts. */
+GST_START_TEST (test_seek)
+{
+  gchar *models[] = {time_window_model (5, 1, 2), time_window_model (8, 8, 0), time_window_model (2, 1, -1),
+      time_state_model ()};
+
+  for (guint m = 0; m < G_N_ELEMENTS (models); m++) {
+    gchar *line = g_strdup_printf ("videotestsrc pattern=ball ! "
+                                   "video/x-raw,format=RGB,width=48,height=40,framerate=25/1 ! vidgenchunk "
+                                   "tile-width=24 ! queue ! vidgenmodel threads=1 model-file=%s ! queue ! "
+                                   "vidgenstitch ! " SINK, models[m]);
+    Play *play = play_new (line);
+
+    gst_element_set_state (play->pipeline, GST_STATE_PAUSED);
+    fail_unless_equals_int (play_wait (play, GST_MESSAGE_ASYNC_DONE | GST_MESSAGE_ERROR), GST_MESSAGE_ASYNC_DONE);
+    for (guint i = 0; i < 20; i++) {
+      fail_unless (gst_element_seek (play->pipeline, 1, GST_FORMAT_TIME, GST_SEEK_FLAG_FLUSH, GST_SEEK_TYPE_SET,
+          i * 120 * GST_MSECOND, GST_SEEK_TYPE_SET, (i * 120 + 1000) * GST_MSECOND));
+      if (i % 3 == 0)
+        g_usleep (i * 500);
+    }
+    gst_element_set_state (play->pipeline, GST_STATE_PLAYING);
+    play_wait (play, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+    play_stop (play);
+    play_ok (play, m == 2 ? 50 : 25);
+    play_free (play);
+    g_free (line);
+    time_remove (models[m]);
+  }
+}
+GST_END_TEST;
+
+/* What follows asks for caps once more: nothing ends. */
+GST_START_TEST (test_reconfigure)
+{
+  gchar *model = time_window_model (5, 1, 2);
+
+  for (gint kind = 0; kind < QUEUED; kind++) {
+    GstBus *bus;
+    GstHarness *h = open_line (kind, "", "off", model, &bus);
+
+    push_frames (h, 1, 4);
+    gst_harness_push_upstream_event (h, gst_event_new_reconfigure ());
+    push_frames (h, 5, 8);
+    gst_harness_push_event (h, gst_event_new_eos ());
+    expect_frames (h, 5, 1, 1, 2, 1, 8);
+    expect_end (h);
+    frames_end (h, bus);
+  }
+  time_remove (model);
+}
+GST_END_TEST;
+
 /* Another model while playing: frames of the old one are made to their end. */
 GST_START_TEST (test_swap)
 {
@@ -514,6 +568,48 @@ GST_START_TEST (test_interpolator)
       }
     time_remove (model);
   }
+}
+GST_END_TEST;
+
+/* One that is told where to be makes as many as are asked for. */
+GST_START_TEST (test_interpolate_property)
+{
+  gchar *model = time_between_model (FALSE);
+
+  for (gint n_new = 0; n_new <= 4; n_new += 2) {
+    gchar *path = g_strdup_printf ("%s interpolate=%d", model, n_new);
+    gint rate = (n_new ? n_new : 1) + 1;
+    GstBus *bus;
+    GstHarness *h = open_line (TILED, "", "off", path, &bus);
+
+    push_frames (h, 1, 3);
+    gst_harness_push_event (h, gst_event_new_eos ());
+    for (gint i = 0; i < 3 * rate; i++) {
+      GstBuffer *out = pull (h), *in[2] = {make_frame (1 + i / rate), make_frame (MIN (2 + i / rate, 3))};
+      GByteArray *want = g_byte_array_new ();
+      GstMapInfo map[2];
+
+      gst_buffer_map (in[0], &map[0], GST_MAP_READ);
+      gst_buffer_map (in[1], &map[1], GST_MAP_READ);
+      g_byte_array_set_size (want, WIDTH * HEIGHT * 3);
+      for (guint b = 0; b < want->len; b++)
+        want->data[b] =
+            (2 * ((rate - i % rate) * map[0].data[b] + i % rate * map[1].data[b]) + rate) / (2 * rate);
+      if (rate % 2 || i % rate == 0) /* else bytes lie between two */
+        expect_pixels (out, want, "interpolated");
+      fail_unless_equals_uint64 (GST_BUFFER_PTS (out), 100 * GST_MSECOND + FRAME + FRAME * i / rate);
+      for (gint k = 0; k < 2; k++) {
+        gst_buffer_unmap (in[k], &map[k]);
+        gst_buffer_unref (in[k]);
+      }
+      g_byte_array_unref (want);
+      gst_buffer_unref (out);
+    }
+    expect_end (h);
+    frames_end (h, bus);
+    g_free (path);
+  }
+  time_remove (model);
 }
 GST_END_TEST;
 
@@ -847,6 +943,25 @@ GST_START_TEST (test_refused)
 }
 GST_END_TEST;
 
+/* The source's frames could not keep their size. */
+GST_START_TEST (test_larger_interpolator)
+{
+  gchar *model = time_between_model (TRUE), *line = line_of (TILED, "", "off", model), *text;
+  GstHarness *h = gst_harness_new_parse (line);
+  GstBus *bus = gst_bus_new ();
+
+  gst_element_set_bus (h->element, bus);
+  gst_harness_set_src_caps (h, frames_caps ("RGB", WIDTH, HEIGHT));
+  fail_unless (gst_harness_push (h, make_frame (1)) != GST_FLOW_OK);
+  text = error_of (bus);
+  fail_unless (strstr (text, "another size") != NULL, "%s", text);
+  g_free (text);
+  g_free (line);
+  frames_end (h, bus);
+  time_remove (model);
+}
+GST_END_TEST;
+
 static Suite *
 time_suite (void)
 {
@@ -859,11 +974,14 @@ time_suite (void)
   tcase_add_test (cases, test_ends_of_sequences);
   tcase_add_test (cases, test_flush);
   tcase_add_test (cases, test_caps_change);
+  tcase_add_test (cases, test_seek);
+  tcase_add_test (cases, test_reconfigure);
   tcase_add_test (cases, test_swap);
   tcase_add_test (cases, test_late_frames);
   tcase_add_test (cases, test_scene_cut);
   tcase_add_test (cases, test_scene_cut_of_single_frames);
   tcase_add_test (cases, test_interpolator);
+  tcase_add_test (cases, test_interpolate_property);
   tcase_add_test (cases, test_interpolator_at_a_cut);
   tcase_add_test (cases, test_interpolator_caps);
   tcase_add_test (cases, test_interpolator_without_rate);
@@ -872,6 +990,7 @@ time_suite (void)
   tcase_add_test (cases, test_allocation);
   tcase_add_test (cases, test_drain);
   tcase_add_test (cases, test_refused);
+  tcase_add_test (cases, test_larger_interpolator);
   return suite;
 }
 

@@ -99,6 +99,31 @@ time_window_model (gint window, gint emit, gint centre)
   return path;
 }
 
+/* Two pictures and a time in, the picture then out; twice: as large as they are, or twice that. */
+static inline gchar *
+time_between_model (gboolean twice)
+{
+  struct ow *m = ow_new (17);
+
+  ow_input (m, "a", 1, "1,3,h,w");
+  ow_input (m, "b", 1, "1,3,h,w");
+  ow_input (m, "t", 1, "1");
+  ow_add (m, ow_node ("Sub", "way", "b,a", "d"));
+  ow_add (m, ow_node ("Mul", "part", "d,t", "e"));
+  ow_add (m, ow_node ("Add", "there", "a,e", twice ? "z" : "y"));
+  if (twice) {
+    struct pb *resize = ow_node ("Resize", "twice", "z,,scales", "y");
+
+    ow_string (resize, "mode", "nearest");
+    ow_string (resize, "coordinate_transformation_mode", "asymmetric");
+    ow_string (resize, "nearest_mode", "floor");
+    ow_floats_tensor (m, "scales", 1, (int64_t[]){4}, (float[]){1, 1, 2, 2});
+    ow_add (m, resize);
+  }
+  ow_output (m, "y", 1, twice ? "1,3,h2,w2" : "1,3,h,w");
+  return time_write (m, "between.onnx");
+}
+
 /* A state of the frame's size: half the frame, half the 3 x 3 mean of the state before, zeros around.  That is what it
  * shows, too. */
 static inline gchar *
