@@ -482,7 +482,7 @@ int main(int argc, char **argv)
         code = usage("-p %s: expected name=value", wrong);
     } else if (memory && !max_bytes) {
         code = usage("--max-device-memory %s: expected a size such as 512M", memory);
-    } else if (norms && !strstr(" exact previous frozen thumbnail tile auto ", norms)) {
+    } else if (norms && parse_norm_mode(norms) < 0) {
         code = usage("--norm-mode %s: expected exact, previous, frozen, thumbnail, tile or auto", norms);
     } else if (tile_width < 0 || tile_height < 0 || threads < 0) {
         code = usage("sizes and threads are 0 or more");
