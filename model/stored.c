@@ -11,7 +11,7 @@
 
 #include "modelinfo.h"
 
-#define MOST_SETS 4096
+#define MOST_SETS 1024
 #define MOST_PARTS 65536
 
 /* FNV-1a, eight bytes at a time: it tells a model from another one, no more. */

@@ -277,6 +277,14 @@ static int usage(const char *text)
     return USAGE;
 }
 
+int parse_norm_mode(const char *text)
+{
+    int mode = VG_NORM_MODES - 1;
+    while (mode >= 0 && strcmp(text, vg_norm_mode_name(mode)))
+        mode--;
+    return mode;
+}
+
 int plan_main(int argc, char **argv)
 {
     char *size = NULL, *memory = NULL, *norms = NULL, **models = NULL;
@@ -304,9 +312,7 @@ int plan_main(int argc, char **argv)
     gboolean parsed = g_option_context_parse(context, &argc, &argv, &error);
     g_option_context_free(context);
     guint64 bytes = memory ? parse_bytes(memory) : 0;
-    int norm_mode = 0;
-    while (norms && norm_mode < VG_NORM_MODES && strcmp(norms, vg_norm_mode_name(norm_mode)))
-        norm_mode++;
+    int norm_mode = norms ? parse_norm_mode(norms) : VG_NORM_EXACT;
     if (!parsed)
         code = usage(error->message);
     else if (!models || models[1])
@@ -315,7 +321,7 @@ int plan_main(int argc, char **argv)
         code = usage("--size: expected WIDTHxHEIGHT, such as 1920x1080");
     else if (memory && !bytes)
         code = usage("--max-device-memory: expected a size such as 512M");
-    else if (norm_mode == VG_NORM_MODES)
+    else if (norm_mode < 0)
         code = usage("--norm-mode: expected exact, previous, frozen, thumbnail, tile or auto");
     else if (tile_width < 0 || tile_height < 0 || threads < 0 || bands < 0)
         code = usage("sizes, bands and threads are 0 or more");

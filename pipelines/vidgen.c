@@ -506,7 +506,7 @@ int main(int argc, char **argv)
         code = usage("-p %s: expected name=value", wrong);
     } else if (memory && !settings.max_bytes) {
         code = usage("--max-device-memory %s: expected a size such as 512M", memory);
-    } else if (settings.norm_mode && !strstr(" exact previous frozen thumbnail tile auto ", settings.norm_mode)) {
+    } else if (settings.norm_mode && parse_norm_mode(settings.norm_mode) < 0) {
         code = usage("--norm-mode %s: expected exact, previous, frozen, thumbnail, tile or auto", settings.norm_mode);
     } else if (settings.scene_cut && !g_strv_contains(cuts, settings.scene_cut)) {
         code = usage("--scene-cut %s: expected auto, on or off", settings.scene_cut);

@@ -188,6 +188,12 @@ windows() {
     go 1 in.mp4 -o window.mp4 -y --window 3 && fails window || return
     go 2 in.mp4 -o window.mp4 -y --scene-cut maybe && go 2 in.mp4 -o window.mp4 -y --hop -1
 }
+freezes() {
+    go 1 freeze "$models/style3.onnx" in.mp4 || return
+    fails 'nothing to freeze' || return
+    go 1 freeze "$models/style3.onnx" nothere.mp4 && go 2 freeze && go 2 freeze "$models/style3.onnx" &&
+        go 2 freeze --frames 0 a.onnx b.png && go 2 in.mp4 -o x.mp4 --norm-mode often
+}
 # A long clip, one thread and a signal after the first frames.
 start_long() {
     rm -f long-out.mp4 out err
@@ -260,6 +266,7 @@ check 'too little memory' no_room
 check 'plan' plans
 check 'interpolates' interpolates
 check 'windows' windows
+check 'freeze' freezes
 check 'interrupted' interrupted
 check 'terminated' terminated
 check 'killed' killed

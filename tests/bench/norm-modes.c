@@ -5,7 +5,7 @@
  *
  * Prints for each mode: mean and worst difference from exact in 8-bit steps, flicker (mean absolute difference of
  * successive frames where the clip stands still), and time of a frame over that of exact, the modes taking turns.  With
- * OUT.ppm: the last frame, exact above, then for each mode the difference from it, 16 times. */
+ * OUT.ppm: the last frame, exact, and beside it the differences of previous and of frozen from it, 16 times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,19 +44,22 @@ static int compare_ms(const void *a, const void *b)
     return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
 }
 
-/* With the scale, modes below one another. */
+/* Exact, and beside it what previous and frozen differ by. */
 static void write_picture(const char *path, const struct player *p, int width, int height)
 {
     FILE *f = fopen(path, "wb");
     if (!f)
         return;
-    fprintf(f, "P6\n%d %d\n255\n", width, height * MODES);
-    fwrite(p[EXACT].out, 1, (size_t)3 * width * height, f);
-    for (int m = 1; m < MODES; m++)
-        for (long i = 0; i < 3L * width * height; i++) {
-            int d = 16 * abs(p[m].out[i] - p[EXACT].out[i]);
-            fputc(d > 255 ? 255 : d, f);
-        }
+    fprintf(f, "P6\n%d %d\n255\n", 3 * width, height);
+    for (int y = 0; y < height; y++) {
+        long at = 3L * width * y;
+        fwrite(p[EXACT].out + at, 1, (size_t)3 * width, f);
+        for (int m = PREVIOUS; m <= FROZEN; m++)
+            for (long i = at; i < at + 3L * width; i++) {
+                int d = 16 * abs(p[m].out[i] - p[EXACT].out[i]);
+                fputc(d > 255 ? 255 : d, f);
+            }
+    }
     fclose(f);
 }
 
@@ -82,10 +85,11 @@ int main(int argc, char **argv)
             return fail(names[m], &err);
         for (int i = 0; i < vg_model_summary(model)->n_parameters; i++) {
             const struct vg_parameter *q = &vg_model_summary(model)->parameters[i];
-            float values[65536] = {0};
+            float *values = calloc((size_t)q->count, sizeof *values);
             if (style < q->count)
                 values[style] = 1;
             vg_run_set_parameter(p[m].run, i, values, &err);
+            free(values);
         }
         p[m].out = malloc((size_t)bytes);
         p[m].before = malloc((size_t)bytes);

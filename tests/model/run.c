@@ -16,11 +16,14 @@ static struct vg_model *load(const char *name, struct vgk_error *err)
     return m;
 }
 
+static enum vg_norm_mode norm_mode; /* of plans */
+
 static enum vgk_status plan(struct vg_model *m, struct vgk_device *cpu, int width, int height, int tile, size_t max_bytes,
                             struct vg_plan **p, struct vgk_error *err)
 {
     struct vg_plan_request r = {.width = width, .height = height, .tile_width = tile, .tile_height = tile,
-                                .overlap_x = -1, .overlap_y = -1, .max_bytes = max_bytes};
+                                .overlap_x = -1, .overlap_y = -1, .max_bytes = max_bytes, .norm_mode = norm_mode,
+                                .norm_frames = 3, .norm_errors = norm_mode != VG_NORM_EXACT};
     *p = NULL;
     return vg_plan_make(m, &vgk_cpu, cpu, &r, p, err);
 }
@@ -92,6 +95,47 @@ static struct vg_model *everything(struct vgk_error *err)
     return nets_end(&n, nets_conv(&n, b, (struct nets_conv){.out = 3, .kernel = 3}), err);
 }
 
+/* Nor do norm modes, while they measure, compare, go over to constants, and take new parameters. */
+static void norm_modes_allocate_nothing(void)
+{
+    struct vgk_error err = {{0}};
+    struct vgk_device *cpu = NULL;
+    vgk_cpu.open(&(struct vgk_device_options){.threads = 2}, &cpu, &err);
+    struct vg_model *m = everything(&err);
+    for (norm_mode = VG_NORM_PREVIOUS; m && norm_mode <= VG_NORM_THUMBNAIL; norm_mode++) {
+        struct vg_plan *p = NULL;
+        struct vg_run *r = NULL;
+        if (plan(m, cpu, 120, 130, 0, 1 << 30, &p, &err) || vg_run_open(p, &r, &err)) {
+            expectf(0, "%s: %s", vg_norm_mode_name(norm_mode), err.text);
+            continue;
+        }
+        struct nets_picture in = nets_picture(VGK_FRAME_I420, 120, 130, true), out = in;
+        out = nets_picture(VGK_FRAME_I420, 120, 130, false);
+        struct vgk_colour colour = nets_colour(VGK_FRAME_I420);
+        float strength[8] = {1, 0};
+        fm_fail_at(1);
+        enum vgk_status s = VGK_OK;
+        for (int frame = 0; frame < 20 && !s; frame++) {
+            strength[1] = frame > 12;
+            s = vg_run_set_parameter(r, 0, strength, &err);
+            s = s ? s : vg_run_begin(r, &in.f, &colour, frame % 3 ? NULL : &out.f, &err);
+            s = s ? s : vg_run_tile(r, 0, 0, &in.f, &colour, &out.f, &err);
+        }
+        expectf(!fm_stop() && s == VGK_OK, "%s: allocates while it runs: %s", vg_norm_mode_name(norm_mode), err.text);
+        struct vg_run_info info;
+        vg_run_info(r, &info);
+        expect(info.errors_frames > 2 && info.frozen == (norm_mode == VG_NORM_FROZEN));
+        free(in.data);
+        free(out.data);
+        vg_run_close(&r);
+        vg_plan_free(&p);
+    }
+    norm_mode = VG_NORM_EXACT;
+    if (m)
+        vg_model_unref(&m);
+    vgk_cpu.close(&cpu);
+}
+
 /* Plan and open, whole and in bands, with every allocation failing once. */
 static enum vgk_status plan_and_open(struct vg_model *m, struct vgk_device *cpu, int tile, size_t max_bytes,
                                      struct vgk_error *err)
@@ -132,9 +176,10 @@ static void every_allocation(void)
         }
     }
     struct vg_model *models[] = {everything(&err), load("upscale2x", &err)};
-    for (int i = 0; i < 6; i++) { /* planning and opening */
-        struct vg_model *m = models[i % 2];
+    for (int i = 0; i < 9; i++) { /* planning and opening; in the end in the other norm modes */
+        struct vg_model *m = models[i < 6 ? i % 2 : 0];
         long live = fm_live();
+        norm_mode = i < 6 ? VG_NORM_EXACT : i - 6 + VG_NORM_PREVIOUS;
         for (long n = 1; m; n += n < 600 ? 1 : 17, tries++) {
             fm_fail_at(n);
             enum vgk_status s = plan_and_open(m, cpu, i / 2 == 1 ? 48 : 0, i / 2 == 2 ? (size_t)500 << 10 : (size_t)1 << 30,
@@ -147,6 +192,7 @@ static void every_allocation(void)
                 break;
         }
     }
+    norm_mode = VG_NORM_EXACT;
     for (int i = 0; i < 2; i++)
         if (models[i])
             vg_model_unref(&models[i]);
@@ -263,6 +309,7 @@ int main(int argc, char **argv)
 {
     models_dir = argc > 1 ? argv[1] : "pipelines/models";
     run(allocates_nothing);
+    run(norm_modes_allocate_nothing);
     run(every_allocation);
     run(parameters);
     run(neighbours_and_threads);

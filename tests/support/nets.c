@@ -2,6 +2,7 @@
 #include "nets.h"
 
 #include <sys/mman.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "kit.h"
@@ -64,23 +65,39 @@ void nets_also(struct nets *n, int x)
     ow_output(n->file, name_of(name, 'v', x), 1, dims);
 }
 
-struct vg_model *nets_end(struct nets *n, int output, struct vgk_error *err)
+static bool finish(struct nets *n, int output, int fd)
 {
-    char text[64];
+    char text[64], name[16];
     size_t size;
-    struct vg_model *model = NULL;
     snprintf(text, sizeof text, "1,%d,h_out,w_out", n->v[output].channels);
-    char name[16];
     ow_output(n->file, name_of(name, 'v', output), 1, text);
     uint8_t *file = ow_finish(n->file, &size);
+    bool written = fd >= 0 && write(fd, file, size) == (ssize_t)size;
+    free(file);
+    return written;
+}
+
+struct vg_model *nets_end(struct nets *n, int output, struct vgk_error *err)
+{
+    char path[64];
+    struct vg_model *model = NULL;
     int fd = memfd_create("model", 0);
-    if (fd >= 0 && write(fd, file, size) == (ssize_t)size) {
-        snprintf(text, sizeof text, "/proc/self/fd/%d", fd);
-        vg_model_load(text, &model, err);
-    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (finish(n, output, fd))
+        vg_model_load(path, &model, err);
     if (fd >= 0)
         close(fd);
-    free(file);
+    return model;
+}
+
+struct vg_model *nets_save(struct nets *n, int output, const char *path, struct vgk_error *err)
+{
+    struct vg_model *model = NULL;
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    if (finish(n, output, fd))
+        vg_model_load(path, &model, err);
+    if (fd >= 0)
+        close(fd);
     return model;
 }
 
@@ -276,6 +293,28 @@ int nets_mean(struct nets *n, int x)
     return y;
 }
 
+/* y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * S + M, in an order that is no instance norm to the fuser: the gain is
+ * applied to the deviation. */
+int nets_adain(struct nets *n, int x)
+{
+    int mean = nets_mean(n, x), d = nets_binary(n, "Sub", x, mean), variance = nets_mean(n, nets_binary(n, "Mul", d, d));
+    int64_t one = 1, c[4] = {1, n->v[x].channels, 1, 1};
+    char in[64];
+    int eps = constant(n, 1, &one, 0, 1e-3), gain = constant(n, 4, c, 0.3, 1), offset = constant(n, 4, c, 0.3, 0);
+    int sum = add(n, n->v[x].channels, 1, 1), scaled = add(n, n->v[x].channels, 1, 1), y;
+    n->v[sum].num = n->v[scaled].num = 0;
+    snprintf(in, sizeof in, "v%d,c%d", variance, eps);
+    ow_add(n->file, node(sum, "Add", in));
+    int root = nets_unary(n, sum, "Sqrt");
+    snprintf(in, sizeof in, "c%d,v%d", gain, root);
+    ow_add(n->file, node(scaled, "Div", in));
+    y = nets_binary(n, "Mul", d, scaled);
+    int z = add(n, n->v[x].channels, n->v[x].num, n->v[x].den);
+    snprintf(in, sizeof in, "v%d,c%d", y, offset);
+    ow_add(n->file, node(z, "Add", in));
+    return z;
+}
+
 int nets_norm(struct nets *n, int x, int groups)
 {
     char in[64];
@@ -462,6 +501,9 @@ enum vgk_status nets_window(struct vg_run *r, const struct vg_grid *g, const str
         if (!s)
             vg_stitch_begin(stitch[k]);
     }
+    for (int k = 0; k < n_in; k++)
+        fi[k] = in[k].f;
+    s = s ? s : vg_run_begin(r, fi, &colour, &out->f, err);
     for (int row = 0; row < y->n; row++)
         for (int column = 0; column < x->n && !s; column++) {
             int left = x->origin[column], top = y->origin[row];

@@ -29,6 +29,8 @@ void nets_begin(struct nets *, int channels);
 void nets_also(struct nets *, int x); /* an output besides that of nets_end */
 /* Closes the file and loads it.  The model keeps its file in memory. */
 struct vg_model *nets_end(struct nets *, int output, struct vgk_error *);
+/* The same with a file that stays. */
+struct vg_model *nets_save(struct nets *, int output, const char *path, struct vgk_error *);
 
 enum nets_pad { NETS_ZERO /* in the convolution */, NETS_PAD_ZERO /* as nodes */, NETS_PAD_REFLECT, NETS_PAD_EDGE,
     NETS_VALID = -1 /* none: not the size of the frame any more */ };
@@ -52,6 +54,8 @@ int nets_unshuffle(struct nets *, int x);
 int nets_pool(struct nets *, int x, const char *type);    /* 2 x 2, stride 2 */
 int nets_quantized(struct nets *, int x);                 /* to 8 bits and back */
 int nets_mean(struct nets *, int x);                      /* over all pixels: the result has no size */
+/* Mean and deviation over all pixels written out as arithmetic, with a gain and an offset as adaptive norms have them. */
+int nets_adain(struct nets *, int x);
 int nets_norm(struct nets *, int x, int groups);          /* 0 = instance norm */
 int nets_parameter(struct nets *, const char *name, int channels); /* an input [1,channels,1,1] */
 
