@@ -98,7 +98,7 @@ gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, c
     dst.width = MIN (dst.width, vg_axis_scale (x, x->frame) - vg_axis_scale (x, left));
     dst.height = MIN (dst.height, vg_axis_scale (y, y->frame) - vg_axis_scale (y, top));
   }
-  status = vg_run_tile (engine->run, &src, colour, &dst, err);
+  status = vg_run_tile (engine->run, tile ? tile->column : 0, tile ? tile->row : 0, &src, colour, &dst, err);
   if (dst.width < GST_VIDEO_FRAME_WIDTH (out) || dst.height < GST_VIDEO_FRAME_HEIGHT (out)) {
     const struct vg_layout layout = gst_vidgen_layout (out->info.finfo);
     struct vg_picture picture = gst_vidgen_picture (out);

@@ -502,6 +502,13 @@ static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *bi
         if (i == binding->frame_input) {
             like.frame = true;
             memcpy(like.axis, binding->axis, sizeof like.axis);
+        } else if (binding->sizes[i].frame) {
+            like.frame = true;
+            for (int a = 0; a < VG_AXES; a++) {
+                like.axis[a] = binding->sizes[i].axis[a];
+                like.num[a] = binding->sizes[i].num[a];
+                like.den[a] = binding->sizes[i].den[a];
+            }
         }
         int v = vg_net_value_new(net, gv->name, gv->tensor.type ? gv->tensor.type : VGK_F32, binding->sizes[i].rank,
                                  binding->sizes[i].dim, &like);

@@ -10,6 +10,9 @@
 struct vg_input_size {
     int rank;
     int64_t dim[VGK_MAX_RANK];
+    bool frame;         /* another picture of the frame than the frame input, or a state: depends on the frame, */
+    int axis[VG_AXES];  /* its dimensions that are x and y (-1 = none) */
+    int num[VG_AXES], den[VG_AXES]; /* and its size there: the frame's * num / den */
 };
 
 struct vg_binding {

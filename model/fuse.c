@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "match.h"
+#include "warp.h"
 
 /* --- convolution --- */
 
@@ -263,6 +264,7 @@ enum vgk_status vg_net_fuse(struct vg_net *net)
     static bool (*const passes[])(struct vg_net *, int) = {
         vg_match_norm, vg_match_group_norm, vg_match_product, vg_match_attention, vg_match_matmul, vg_match_copy,
         fuse_pad, fuse_gain, fuse_norm_gain, vg_match_norm_gain, fuse_act, fuse_residual, fuse_norm_residual,
+        vg_net_find_warp,
     };
     for (bool again = true; again;) {
         again = false;

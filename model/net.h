@@ -67,6 +67,11 @@ struct vg_net_memory {
     int now, kept; /* values */
 };
 
+/* What a run gives is what the next one takes; see roles.h. */
+struct vg_net_state {
+    int input, output; /* of the net; output -1: not made by the net (a delayed frame) */
+};
+
 struct vg_net {
     struct vg_arena *arena;
     int n_values, n_ops, n_buffers;
@@ -75,7 +80,9 @@ struct vg_net {
     struct vg_net_buffer *buffers;
     int n_inputs, n_outputs;
     int *inputs, *outputs; /* values, as in the graph */
-    int frame_input;       /* which of the inputs */
+    int frame_input;       /* which of the inputs; there may be more values that depend on the frame among them */
+    int n_states;
+    struct vg_net_state *states; /* in the arena */
     int n_memories;
     struct vg_net_memory *memories;
     const char *global_why; /* the first op that depends on the whole frame, in words; NULL = none */

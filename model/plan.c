@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "warp.h"
+#include "window.h"
 
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
@@ -58,28 +60,26 @@ struct how {
     enum vg_norm_source norms;
 };
 
-static enum vgk_status lay_out(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                               int width, int height, struct how how, struct vg_program **program,
+static enum vgk_status lay_out(struct vg_plan *p, int width, int height, struct how how, struct vg_program **program,
                                struct vgk_error *err)
 {
     struct vg_net *net = NULL;
-    struct vg_program_request request = {m->frame_output, how.bands, how.recompute};
-    enum vgk_status s = vg_model_bind(m, width, height, true, how.norms, &net, err);
+    struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes};
+    enum vgk_status s = vg_model_bind(p->model, width, height, p->info.window, true, how.norms, &net, err);
     for (int i = 0; !s && i < net->n_ops; i++)
         if (net->ops[i].op.kind == VGK_OP_CONV)
             net->ops[i].op.p.conv.exact_products = how.direct;
-    if (!s && (s = vg_program_make(net, backend, device, &request, program, err)))
+    if (!s && (s = vg_program_make(net, p->backend, p->device, &request, program, err)))
         vg_net_free(&net);
     return s;
 }
 
 /* Tiles of about this size; 0 = the whole frame. */
-static enum vgk_status cut_frame(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                                 const struct vg_plan_request *r, const struct way *w, int tile_width, int tile_height,
-                                 int least, struct cut *c, struct vgk_error *err)
+static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request *r, const struct way *w,
+                                 int tile_width, int tile_height, int least, struct cut *c, struct vgk_error *err)
 {
-    struct vg_axis_request x = axis_request(m, r, w, VG_X, tile_width, least),
-                           y = axis_request(m, r, w, VG_Y, tile_height, least);
+    struct vg_axis_request x = axis_request(p->model, r, w, VG_X, tile_width, least),
+                           y = axis_request(p->model, r, w, VG_Y, tile_height, least);
     enum vgk_status s = vg_axis_make(&x, &c->grid.x, err);
     if (s) {
         vgk_error_prefix(err, "tile-width %d, overlap-x %d", tile_width, r->overlap_x);
@@ -90,8 +90,9 @@ static enum vgk_status cut_frame(struct vg_model *m, const struct vgk_backend *b
         return s;
     }
     c->direct = w && w->direct;
-    return lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &c->program,
-                   err);
+    if ((s = vg_states_lay_out(p->model, &c->grid, &p->states, err)))
+        return s;
+    return lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &c->program, err);
 }
 
 /* --- the choice --- */
@@ -140,13 +141,12 @@ static size_t budget(const struct vgk_backend *backend, const struct vgk_device 
 
 /* The whole frame at once if that fits, else bands down the frame: the fewest that fit; where even many do not, the
  * largest picture that is kept across levels is computed again instead, and so on. */
-static enum vgk_status fit(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                                    int width, int height, enum vg_norm_source norms, size_t max_bytes,
-                                    size_t *least_bytes, struct vg_program **best)
+static enum vgk_status fit(struct vg_plan *plan, int width, int height, enum vg_norm_source norms, size_t max_bytes,
+                           size_t *least_bytes, struct vg_program **best)
 {
     static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
     struct vg_program *p = NULL;
-    enum vgk_status s = lay_out(m, backend, device, width, height, (struct how){.norms = norms}, &p, NULL);
+    enum vgk_status s = lay_out(plan, width, height, (struct how){.norms = norms}, &p, NULL);
     if (s)
         return s;
     *least_bytes = vg_program_bytes(p) < *least_bytes ? vg_program_bytes(p) : *least_bytes;
@@ -163,7 +163,7 @@ static enum vgk_status fit(struct vg_model *m, const struct vgk_backend *backend
         again = -1;
         for (size_t i = 0; i < sizeof counts / sizeof *counts && height / counts[i] >= 6 && worse < 2; i++) {
             struct how how = {.bands = counts[i], .recompute = recompute, .norms = norms};
-            if ((s = lay_out(m, backend, device, width, height, how, &p, NULL)))
+            if ((s = lay_out(plan, width, height, how, &p, NULL)))
                 goto done;
             size_t bytes = vg_program_bytes(p);
             worse = bytes < before ? 0 : worse + 1; /* what is carried over grows with the number of bands in the end */
@@ -187,9 +187,8 @@ done:
 
 /* Tries grids in the order of their cost until one fits.  Memory grows with a tile's pixels, so the whole frame's layout
  * tells which grids are worth a try. */
-static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                              const struct vg_plan_request *r, const struct way *ways, int n_ways, size_t max_bytes,
-                              size_t *least_bytes, struct cut *best, struct vgk_error *err)
+static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
+                              size_t max_bytes, size_t *least_bytes, struct cut *best, struct vgk_error *err)
 {
     size_t smallest = *least_bytes;
     int n = 0, max_x = 1, max_y = 1;
@@ -204,7 +203,7 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
         for (int ny = 1; ny <= max_y; ny++)
             for (int nx = 1; nx <= max_x; nx++) {
                 struct candidate *c = &list[n];
-                if (!grid_of(m, r, &ways[k], nx, ny, &c->grid))
+                if (!grid_of(p->model, r, &ways[k], nx, ny, &c->grid))
                     continue;
                 c->nx = nx;
                 c->ny = ny;
@@ -231,7 +230,7 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
         if (expected > (double)max_bytes)
             continue;
         struct vg_program *l = NULL;
-        if (lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL))
+        if (lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL))
             continue; /* too small a tile for the model's own padding, for instance */
         if (vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
@@ -249,7 +248,7 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
         struct vg_program *l = NULL;
         if ((double)c->grid.x.tile * c->grid.y.tile > 1.5 * (double)least->grid.x.tile * least->grid.y.tile)
             continue;
-        if (!lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL) &&
+        if (!lay_out(p, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL) &&
             vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
         vg_program_free(&l);
@@ -282,9 +281,9 @@ static enum vgk_status use_previous(struct vg_plan *p, size_t max_bytes, struct 
     int width = p->grid.x.tile, height = p->grid.y.tile;
     if (p->grid.x.n * p->grid.y.n > 1)
         return VGK_OK;
-    enum vgk_status s = fit(p->model, p->backend, p->device, width, height, VG_NORM_OWN_KEPT, max_bytes, &least, &first);
+    enum vgk_status s = fit(p, width, height, VG_NORM_OWN_KEPT, max_bytes, &least, &first);
     if (!s)
-        s = fit(p->model, p->backend, p->device, width, height, VG_NORM_KEPT, max_bytes, &least_next, &next);
+        s = fit(p, width, height, VG_NORM_KEPT, max_bytes, &least_next, &next);
     if (!s && (!first->net->n_memories || first->weights != next->weights || first->persistent != next->persistent)) {
         vg_program_free(&first); /* no norms to speak of */
         vg_program_free(&next);
@@ -313,43 +312,47 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
     bool one_tile = r->tile_width >= r->width && r->tile_height >= r->height; /* asked for: nobody cuts the frame */
     enum vgk_status s = check(r, err);
-    if (!s)
-        s = cut_frame(m, p->backend, p->device, r, NULL, 0, 0, 0, &whole, err);
+    if (!s && !(s = vg_window_choose(m, r, &p->info, err)))
+        s = cut_frame(p, r, NULL, 0, 0, 0, &whole, err);
     for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
          least *= 2) {
         struct vgk_error again;
-        if (!cut_frame(m, p->backend, p->device, r, NULL, 0, 0, least, &whole, &again))
+        if (!cut_frame(p, r, NULL, 0, 0, least, &whole, &again))
             s = VGK_OK;
     }
     if (s)
         return s;
+    s = vg_window_emit(m, whole.program->net, &p->info, err);
+    if (s) {
+        vg_program_free(&whole.program);
+        return s;
+    }
     if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
         best = whole;
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands},
-                    &best.program, err);
+        s = lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands}, &best.program,
+                    err);
     } else {
         int n_ways = 1;
         size_t least = SIZE_MAX;
         best.grid = whole.grid;
         s = tiles ? VGK_ERR_UNSUPPORTED
-                  : fit(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, VG_NORM_OWN, max_bytes, &least,
-                        &best.program);
+                  : fit(p, whole.grid.x.tile, whole.grid.y.tile, VG_NORM_OWN, max_bytes, &least, &best.program);
         if (s == VGK_OK || s == VGK_ERR_NOMEM)
             goto chosen;
         s = VGK_OK;
         ways[0].whole = whole.program;
         if (memcmp(whole.program->exact.origin, whole.program->exact.align, sizeof whole.program->exact.align)) {
-            s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.direct = true},
-                        &ways[1].whole, err);
+            s = lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct how){.direct = true}, &ways[1].whole,
+                        err);
             n_ways = 2;
         }
         if (!s && tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
-            s = cut_frame(m, p->backend, p->device, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
+            s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
             if (s == VGK_ERR_INVALID && n_ways == 2)
-                s = cut_frame(m, p->backend, p->device, r, &ways[1], r->tile_width, r->tile_height, 0, &best, err);
+                s = cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &best, err);
         } else if (!s && n_ways == 2 && one_tile) { /* direct products need less room for their weights */
             size_t bytes = vg_program_bytes(ways[1].whole);
             least = bytes < least ? bytes : least;
@@ -361,7 +364,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
             s = VGK_ERR_NOMEM;
         } else if (!s) {
             s = m->summary.global || one_tile ? VGK_ERR_NOMEM
-                                  : choose(m, p->backend, p->device, r, ways, n_ways, max_bytes, &least, &best, err);
+                                  : choose(p, r, ways, n_ways, max_bytes, &least, &best, err);
         }
         if (s == VGK_ERR_NOMEM && !tiles)
             vgk_fail(err, s, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: set it to "
@@ -401,8 +404,13 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         return s;
     }
     int tiles = p->grid.x.n * p->grid.y.n;
-    bool exact = tiles == 1 || !model->summary.global;
-    if (!exact)
+    const char *rounded = tiles == 1 ? NULL : vg_net_rounded_places(p->program->net);
+    bool exact = tiles == 1 || (!model->summary.global && !rounded);
+    if (rounded && !model->summary.global)
+        snprintf(p->warning, sizeof p->warning, "%s runs in %d tiles, and node '%s' samples at places that are not those of "
+                 "the pixels and a flow: they are rounded otherwise in a tile, and bytes can be off by one",
+                 model->summary.name, tiles, rounded);
+    else if (!exact)
         snprintf(p->warning, sizeof p->warning, "%s runs in %d tiles, but depends on the whole frame (%s): each tile "
                  "is normalised by itself, so brightness and style can differ from tile to tile. Set tile-width and "
                  "tile-height to 0 and max-device-memory high enough for one tile to avoid that", model->summary.name,
@@ -410,12 +418,17 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     const struct vg_program *l = p->program;
     p->info = (struct vg_plan_info){
         .grid = &p->grid,
+        .window = p->info.window,
+        .emit = p->info.emit,
+        .hop = p->info.hop,
+        .centre = p->info.centre,
         .norm_mode = p->first ? VG_NORM_PREVIOUS : VG_NORM_EXACT,
         .arena_bytes = p->first && vg_program_bytes(p->first) > vg_program_bytes(l) ? vg_program_bytes(p->first)
                                                                                     : vg_program_bytes(l),
         .weight_bytes = l->weights,
         .activation_bytes = (p->first && p->first->activations > l->activations ? p->first : l)->activations + l->persistent,
         .scratch_bytes = l->scratch_peak,
+        .state_bytes = p->states.bytes,
         .activation_floor = l->floor,
         .n_ops = l->n_steps,
         .bands = l->bands,
@@ -435,6 +448,7 @@ void vg_plan_free(struct vg_plan **plan)
         return;
     vg_program_free(&p->program);
     vg_program_free(&p->first);
+    vg_states_free(&p->states);
     vg_model_unref(&p->model);
     free(p);
     *plan = NULL;

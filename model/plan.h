@@ -24,6 +24,8 @@ struct vg_plan_request {
     int overlap_x, overlap_y; /* -1 = as the model needs */
     enum vg_norm_mode norm_mode;
     int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
+    int window, hop;          /* frames; 0 = as the model says (8 where it takes any number) */
+    int emit;                 /* of an interpolator that is told the time: frames between two; 0 = 1 */
     size_t max_bytes;         /* hard cap, 0 = half of the memory that is free now */
 };
 
@@ -37,10 +39,11 @@ void vg_plan_free(struct vg_plan **);
 struct vg_plan_info {
     const struct vg_grid *grid;
     size_t arena_bytes;       /* all that a run allocates on the device, to the byte */
-    size_t weight_bytes, activation_bytes, scratch_bytes; /* what the arena is made of */
+    size_t weight_bytes, activation_bytes, scratch_bytes, state_bytes; /* what the arena is made of */
     size_t activation_floor;  /* the largest sum of bytes alive at one time: no layout can do with less */
     int n_ops;                /* calls of kernels for a tile, copies of carried rows included */
     int bands, levels;        /* more than 1 band: the ops advance together down the tile (schedule.h), in so many passes */
+    int window, emit, hop, centre; /* in use; see struct vg_summary */
     enum vg_norm_mode norm_mode; /* in use */
     bool exact;               /* tiled equals untiled, bit for bit */
     bool direct;              /* convolutions by direct products, as tiles this small need to be exact: the untiled

@@ -6,6 +6,7 @@
 #include "model_internal.h"
 #include "plan.h"
 #include "program.h"
+#include "states.h"
 
 struct vg_plan {
     struct vg_model *model;
@@ -15,6 +16,7 @@ struct vg_plan {
     struct vg_program *first; /* norms by the previous frame: what runs where there is none; same weights and persistent
                                  section as program.  NULL otherwise */
     struct vg_grid grid;
+    struct vg_states states; /* at the end of the arena */
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
     char warning[512];

@@ -369,6 +369,7 @@ static void make_frame_step(struct maker *m, const struct vg_call *c, int value,
     struct vg_operand o = vg_net_operand(m->net, value);
     const struct vg_net_value *v = &m->net->values[value];
     int y = v->axis[VG_Y];
+    step->what = c->what;
     step->begin = c->begin;
     step->end = c->end;
     if (y >= 0) {
@@ -392,19 +393,10 @@ static void make_copy_step(struct maker *m, const struct vg_call *c, struct vg_s
     step->out = c->type == VG_CALL_SAVE ? store : window;
 }
 
-static int frame_output(const struct vg_net *net)
-{
-    for (int i = net->n_outputs - 1; i >= 0; i--)
-        if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0)
-            return net->outputs[i];
-    return -1;
-}
-
 static enum vgk_status make_steps(struct maker *m)
 {
     const struct vg_net *net = m->net;
     const struct vg_schedule *s = m->s;
-    int picture = m->request->output >= 0 ? net->outputs[m->request->output] : frame_output(net);
     if (!(m->p->steps = calloc((size_t)s->n_calls + 1, sizeof *m->p->steps)))
         return VGK_ERR_NOMEM;
     for (int i = 0; i < s->n_calls; i++) {
@@ -413,8 +405,8 @@ static enum vgk_status make_steps(struct maker *m)
         step->type = c->type;
         switch (c->type) {
         case VG_CALL_OP: make_op_step(m, c, step); break;
-        case VG_CALL_READ: make_frame_step(m, c, net->inputs[net->frame_input], step); break;
-        case VG_CALL_WRITE: make_frame_step(m, c, picture, step); break;
+        case VG_CALL_READ: make_frame_step(m, c, net->inputs[c->what], step); break;
+        case VG_CALL_WRITE: make_frame_step(m, c, net->outputs[c->what], step); break;
         case VG_CALL_SAVE:
         case VG_CALL_RESTORE: make_copy_step(m, c, step); break;
         }
@@ -497,6 +489,7 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
         goto done;
     }
     m.p->bands = request->bands > 1 ? request->bands : 1;
+    m.p->states = request->states;
     if ((s = ask_all(&m)))
         goto done;
     struct vg_schedule_request how = {m.p->bands, m.unit, request->recompute};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A program: a net on a schedule with every buffer at its offset in one arena.
  *     weights (packed, and constants as they are) | persistent (parameters and what follows from them alone) |
- *     activations: windows, carried rows, the frame's staging, scratch, by lifetime */
+ *     activations: windows, carried rows, the frame's staging, scratch, by lifetime | states (states.h) */
 #ifndef VG_PROGRAM_H
 #define VG_PROGRAM_H
 
@@ -20,7 +20,8 @@ struct vg_step {
     enum vg_call_type type;
     struct vgk_op op; /* kind, parameters, n_in; no tensors */
     const char *node;
-    int64_t begin, end; /* READ, WRITE: rows of the frame's input, output */
+    int what;           /* READ, WRITE: which of the net's inputs, outputs; */
+    int64_t begin, end; /* rows of it */
     struct vg_place in[VG_MAX_OPERANDS], out; /* SAVE, RESTORE: bytes from in[0] to out */
     size_t packed, packed_offset;   /* bytes of packed constants, where */
     bool packs;                     /* the first step of its op: packs for the others */
@@ -36,7 +37,7 @@ struct vg_program {
     struct vg_memory_places {
         struct vg_place now, kept; /* f32 [N,3C] */
     } *memories;                   /* of the net's n_memories norms */
-    size_t weights, persistent, activations; /* sections of the arena, in this order, each aligned */
+    size_t weights, persistent, activations, states; /* sections of the arena, in this order, each aligned */
     size_t scratch_peak, floor;
     double work; /* products, those in Winograd blocks at what they cost: to compare ways by */
     struct vg_analysis exact; /* with the blocks of the kernels that were chosen; not for output -1 */
@@ -48,6 +49,7 @@ struct vg_program_request {
     int output;            /* of the net, the picture; -1 = no analysis */
     int bands;             /* 0 or 1 = whole */
     const bool *recompute; /* see schedule.h; NULL = none */
+    size_t states;         /* bytes */
 };
 
 /* Takes the net over on success.  VGK_ERR_UNSUPPORTED: an op that the backend declines, or a net that cannot run in
@@ -58,7 +60,7 @@ void vg_program_free(struct vg_program **); /* and its net */
 
 static inline size_t vg_program_bytes(const struct vg_program *p)
 {
-    return p->weights + p->persistent + p->activations;
+    return p->weights + p->persistent + p->activations + p->states;
 }
 
 #endif

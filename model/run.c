@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "window.h"
 
 /* A step with its addresses. */
 struct bound_step {
@@ -28,6 +29,8 @@ struct vg_run {
     char *arena;
     struct bound main, first; /* first: see plan_internal.h */
     bool kept;                /* there are statistics of a previous frame */
+    bool begun;               /* there is a run before: its states */
+    int which;                /* copy of the states that it left */
     struct vg_run_info info;
     const int *stop;          /* NULL, or another thread's wish */
 };
@@ -160,14 +163,19 @@ void vg_run_close(struct vg_run **run)
     *run = NULL;
 }
 
-/* Copies (and converts) between a tensor of the caller's and one in the arena; both have the same dims. */
 static enum vgk_status copy(struct vg_run *r, const struct vgk_tensor *src, const struct vgk_tensor *dst,
                             struct vgk_error *err)
 {
-    struct vgk_op op = {.kind = VGK_OP_COPY, .n_in = 1, .n_out = 1, .in = src, .out = dst};
-    struct vgk_need need = {0};
-    enum vgk_status s = r->plan->backend->need(r->plan->device, &op, &need, err);
-    return s ? s : r->plan->backend->run(r->plan->device, &op, NULL, NULL, err);
+    return vg_copy(r->plan, src, dst, err);
+}
+
+/* The arena's last section. */
+static char *section(const struct vg_run *r) { return r->arena + r->plan->info.arena_bytes - r->plan->states.bytes; }
+
+static enum vg_role role_of(const struct vg_run *r, int input)
+{
+    const struct vg_input_role *roles = r->plan->model->roles.inputs;
+    return roles ? roles[input].role : VG_ROLE_FRAME; /* nets of tests have none */
 }
 
 enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *values, struct vgk_error *err)
@@ -176,7 +184,12 @@ enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *value
     for (int k = 0; k < r->plan->program->net->n_inputs; k++) {
         if (m->parameter_of[k] != i)
             continue;
+        struct vgk_tensor planes = {.type = VGK_F32, .rank = 1, .dim = {m->summary.parameters[i].count}, .stride = {1}};
         const struct vgk_tensor *to = &r->main.inputs[k];
+        if (role_of(r, k) == VG_ROLE_MAP) {
+            planes.data = section(r) + r->plan->states.map[k];
+            to = &planes;
+        }
         struct vgk_tensor src = vgk_tensor_make(VGK_F32, to->rank, to->dim, VGK_ROW_MAJOR);
         src.data = (void *)values;
         r->main.stale = r->first.stale = true;
@@ -185,19 +198,15 @@ enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *value
     return vgk_fail(err, VGK_ERR_INVALID, "the model has no parameter %d", i);
 }
 
-/* [N,H,W,C] seen as [N,C,H,W] */
-static struct vgk_tensor picture(const struct vgk_tensor *t, bool interleaved)
-{
-    static const int perm[4] = {0, 3, 1, 2};
-    return interleaved ? vgk_tensor_permute(t, perm) : *t;
-}
-
 /* Where frames come from and go to: pictures, or the caller's tensors. */
 struct ends {
-    const struct vgk_frame *in, *out;
+    const struct vgk_frame *in, *out; /* [window], [emit] */
+    int column, row;
     struct vgk_matrix to, from;
     float low[3], high[3];
-    const struct vgk_tensor *src, *dst; /* instead of pictures; NULL data = nothing */
+    const struct vgk_tensor *src, *dst; /* instead of pictures: of each input, and of the picture among the outputs; NULL
+                                           (data) = nothing */
+    int n_src;
 };
 
 /* Rows [begin, end) of a frame; behind its end, its last row. */
@@ -220,43 +229,104 @@ static struct vgk_tensor tensor_rows(const struct vgk_tensor *t, int y, int64_t 
     return y < 0 ? *t : vgk_tensor_slice(t, y, begin, end - begin, 1);
 }
 
-static enum vgk_status read_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
-                                 const struct vgk_tensor *to, struct vgk_error *err)
+/* The window's frames that this input takes; what is delayed is kept for the next run. */
+static enum vgk_status read_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step,
+                                   const struct vgk_tensor *to, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
-    const struct vg_net *net = p->program->net;
-    if (e->in) {
-        struct vgk_frame rows = frame_rows(e->in, step->begin, step->end);
-        struct vgk_tensor dst = picture(to, p->model->interleaved);
-        return p->backend->frame_read(p->device, &rows, &e->to, &dst, err);
+    const struct vg_roles *roles = &p->model->roles;
+    const struct vg_port *port = &roles->inputs[step->what].port;
+    enum vgk_status s = VGK_OK;
+    for (int k = 0; !s && k < (port->frames ? port->frames : p->info.window); k++) {
+        struct vgk_frame rows = frame_rows(&e->in[port->first + k], step->begin, step->end);
+        struct vgk_tensor dst = vg_port_frame(port, to, k);
+        s = p->backend->frame_read(p->device, &rows, &e->to, &dst, err);
     }
-    if (!e->src || !e->src->data)
+    for (int i = 0; !s && i < roles->n_states; i++)
+        if (roles->states[i].output < 0 && roles->states[i].source == step->what)
+            s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, to, err);
+    return s;
+}
+
+static enum vgk_status read_state(struct vg_run *r, const struct bound *bound, const struct ends *e, int input,
+                                  const struct vgk_tensor *to, struct vgk_error *err)
+{
+    const struct vg_roles *roles = &r->plan->model->roles;
+    int i = 0;
+    while (roles->states[i].input != input)
+        i++;
+    const struct vg_state_role *state = &roles->states[i];
+    if (r->begun)
+        return vg_state_read(r->plan, section(r), i, r->which, e->column, e->row, to, err);
+    if (state->first && e->in)
+        return copy(r, &bound->inputs[state->output < 0 ? state->source : roles->frame_input], to, err);
+    return vg_fill(r->plan, 0, to, err);
+}
+
+static enum vgk_status read_rows(struct vg_run *r, const struct bound *bound, const struct ends *e,
+                                 const struct vg_step *step, const struct vgk_tensor *to, struct vgk_error *err)
+{
+    const struct vg_net *net = r->plan->program->net;
+    enum vg_role role = role_of(r, step->what);
+    if (!e->in && step->what < e->n_src && e->src[step->what].data) {
+        struct vgk_tensor src = tensor_rows(&e->src[step->what], net->values[net->inputs[step->what]].axis[VG_Y],
+                                            step->begin, step->end);
+        return copy(r, &src, to, err);
+    }
+    if (role == VG_ROLE_STATE)
+        return read_state(r, bound, e, step->what, to, err);
+    if (role == VG_ROLE_MAP)
+        return vg_map_fill(r->plan, section(r), step->what, to, err);
+    return e->in ? read_frames(r, e, step, to, err) : VGK_OK;
+}
+
+/* The frame of the window that an emitted one stands for: its alpha goes along. */
+static int stands_for(const struct vg_plan_info *info, int k)
+{
+    int i = info->centre < 0 ? 0 : info->centre + k;
+    return i < info->window ? i : info->window - 1;
+}
+
+static enum vgk_status write_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step,
+                                    const struct vgk_tensor *from, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    const struct vg_summary *sum = &p->model->summary;
+    const struct vg_net *net = p->program->net;
+    struct vg_port port;
+    enum vgk_status s = VGK_OK;
+    if (step->begin >= e->out->height) /* rows that only pad the frame */
         return VGK_OK;
-    struct vgk_tensor src = tensor_rows(e->src, net->values[net->inputs[net->frame_input]].axis[VG_Y], step->begin,
-                                        step->end);
-    return copy(r, &src, to, err);
+    vg_port_of(from, net->values[net->outputs[step->what]].axis, &port);
+    for (int k = 0; !s && k < port.frames; k++) {
+        struct vgk_frame rows = frame_rows(&e->out[k], step->begin, step->end);
+        struct vgk_frame alpha = frame_rows(&e->in[stands_for(&p->info, k)], step->begin * sum->scale_den / sum->scale_num,
+                                            (step->end * sum->scale_den + sum->scale_num - 1) / sum->scale_num);
+        struct vgk_tensor src = vg_port_frame(&port, from, k);
+        s = p->backend->frame_write(p->device, &src, &e->from, e->low, e->high, &alpha, &rows, err);
+    }
+    return s;
 }
 
 static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
                                   const struct vgk_tensor *from, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
-    const struct vg_summary *sum = &p->model->summary;
     const struct vg_net *net = p->program->net;
-    const struct vg_net_value *v = &net->values[net->outputs[p->model->frame_output]];
+    const struct vg_roles *roles = &p->model->roles;
+    bool frame = step->what == p->model->frame_output;
+    enum vgk_status s = VGK_OK;
     if (!e->out) {
-        if (!e->dst || !e->dst->data)
+        if (!frame || !e->dst || !e->dst->data)
             return VGK_OK;
-        struct vgk_tensor dst = tensor_rows(e->dst, v->axis[VG_Y], step->begin, step->end);
+        struct vgk_tensor dst = tensor_rows(e->dst, net->values[net->outputs[step->what]].axis[VG_Y], step->begin,
+                                            step->end);
         return copy(r, from, &dst, err);
     }
-    if (step->begin >= e->out->height) /* rows that only pad the frame */
-        return VGK_OK;
-    struct vgk_frame rows = frame_rows(e->out, step->begin, step->end);
-    struct vgk_frame alpha = frame_rows(e->in, step->begin * sum->scale_den / sum->scale_num,
-                                        (step->end * sum->scale_den + sum->scale_num - 1) / sum->scale_num);
-    struct vgk_tensor src = picture(from, v->axis[VG_X] == 2);
-    return p->backend->frame_write(p->device, &src, &e->from, e->low, e->high, &alpha, &rows, err);
+    for (int i = 0; !s && i < roles->n_states; i++)
+        if (roles->states[i].output == step->what)
+            s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, from, err);
+    return s || !frame ? s : write_frames(r, e, step, from, err);
 }
 
 void vg_run_watch(struct vg_run *r, const int *stop) { r->stop = stop; }
@@ -271,7 +341,7 @@ static enum vgk_status run_program(struct vg_run *r, struct bound *bound, const 
         if (r->stop && __atomic_load_n(r->stop, __ATOMIC_RELAXED))
             return vgk_fail(err, VGK_ERR_DEVICE, "stopped");
         if (step->type == VG_CALL_READ)
-            s = read_rows(r, e, step, &b->out, err);
+            s = read_rows(r, bound, e, step, &b->out, err);
         else if (step->type == VG_CALL_WRITE)
             s = write_rows(r, e, step, &b->in[0], err);
         else if ((s = r->plan->backend->run(r->plan->device, &b->op, b->packed, b->scratch, err)))
@@ -334,14 +404,20 @@ static enum vgk_status run_steps(struct vg_run *r, const struct ends *e, struct 
     return s;
 }
 
-void vg_run_reset(struct vg_run *r) { r->kept = false; }
+void vg_run_next(struct vg_run *r)
+{
+    r->which = !r->which;
+    r->begun = true;
+}
+
+void vg_run_reset(struct vg_run *r) { r->kept = r->begun = false; }
 
 void vg_run_info(const struct vg_run *r, struct vg_run_info *info) { *info = r->info; }
 
-enum vgk_status vg_run_tile(struct vg_run *r, const struct vgk_frame *in, const struct vgk_colour *colour,
-                            const struct vgk_frame *out, struct vgk_error *err)
+/* All frames of a tile have its size. */
+static enum vgk_status check_frames(const struct vg_plan *p, int column, int row, const struct vgk_frame *in,
+                                    const struct vgk_frame *out, struct vgk_error *err)
 {
-    const struct vg_plan *p = r->plan;
     const struct vg_summary *sum = &p->model->summary;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
     int width = vg_axis_scale(x, (int)vgk_round_up((size_t)x->tile, (size_t)sum->align_x));
@@ -350,7 +426,26 @@ enum vgk_status vg_run_tile(struct vg_run *r, const struct vgk_frame *in, const 
         out->height > height)
         return vgk_fail(err, VGK_ERR_INVALID, "a tile of %dx%d to %dx%d, the plan has %dx%d to %dx%d", in->width,
                         in->height, out->width, out->height, x->tile, y->tile, width, height);
-    struct ends e = {.in = in, .out = out, .to = vgk_matrix_in(colour, &sum->in),
+    if (column < 0 || row < 0 || column >= x->n || row >= y->n)
+        return vgk_fail(err, VGK_ERR_INVALID, "tile %d, %d of a grid of %d by %d", column, row, x->n, y->n);
+    for (int k = 1; k < p->info.window + p->info.emit; k++) {
+        const struct vgk_frame *f = k < p->info.window ? &in[k] : &out[k - p->info.window];
+        const struct vgk_frame *first = k < p->info.window ? in : out;
+        if (f->width != first->width || f->height != first->height)
+            return vgk_fail(err, VGK_ERR_INVALID, "frames of %dx%d and %dx%d in one window", first->width, first->height,
+                            f->width, f->height);
+    }
+    return VGK_OK;
+}
+
+enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct vgk_frame *in,
+                            const struct vgk_colour *colour, const struct vgk_frame *out, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    const struct vg_summary *sum = &p->model->summary;
+    int time = vg_window_time_input(p->model);
+    enum vgk_status s = check_frames(p, column, row, in, out, err);
+    struct ends e = {.in = in, .out = out, .column = column, .row = row, .to = vgk_matrix_in(colour, &sum->in),
                      .from = vgk_matrix_out(colour, &sum->out)};
     for (int k = 0; k < 3; k++) {
         const struct vgk_pixels *px = &sum->out;
@@ -358,7 +453,15 @@ enum vgk_status vg_run_tile(struct vg_run *r, const struct vgk_frame *in, const 
         e.low[k] = a < b ? a : b;
         e.high[k] = a < b ? b : a;
     }
-    return run_steps(r, &e, err);
+    if (s || time < 0)
+        return s ? s : run_steps(r, &e, err);
+    for (int k = 0; k < p->info.emit && !s; k++) { /* each frame between the two is a run of its own */
+        r->main.stale = r->first.stale = true;
+        e.out = &out[k];
+        s = vg_fill(p, (float)(k + 1) / (float)(p->info.emit + 1), &r->main.inputs[time], err);
+        s = s ? s : run_steps(r, &e, err);
+    }
+    return s;
 }
 
 enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,
@@ -371,12 +474,12 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
         return vgk_fail(err, VGK_ERR_INVALID, "%d inputs and %d outputs, the model has %d and %d", n_in, n_out,
                         net->n_inputs, net->n_outputs);
     for (int i = 0; i < n_in && !s; i++)
-        if (in[i].data && i != net->frame_input) {
+        if (in[i].data && !net->values[net->inputs[i]].frame) {
             s = copy(r, &in[i], &r->main.inputs[i], err);
             r->main.stale = r->first.stale = true;
         }
     bool banded = r->plan->program->bands > 1 || r->plan->first;
-    struct ends e = {.src = net->frame_input >= 0 && net->frame_input < n_in ? &in[net->frame_input] : NULL,
+    struct ends e = {.src = in, .n_src = n_in,
                      .dst = banded && picture_out < n_out ? &out[picture_out] : NULL};
     if (!s)
         s = run_steps(r, &e, err);

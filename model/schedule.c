@@ -46,6 +46,7 @@ struct maker {
     struct buffer *b;
     struct op *o;
     int input, output; /* buffers */
+    int picture;       /* output of the net whose buffer that is */
     bool written_whole; /* the output is written behind the last level */
     bool failed;
 };
@@ -206,7 +207,7 @@ static void run_band(struct maker *m, int first_position)
         struct buffer *in = &m->b[m->input];
         if (in->want > in->made) {
             touch(m, m->input, position);
-            struct vg_call *c = add(m, VG_CALL_READ, m->input, in->made, in->want, position);
+            struct vg_call *c = add(m, VG_CALL_READ, net->frame_input, in->made, in->want, position);
             if (c)
                 c->base[0] = m->s->storage[m->input].banded ? in->base : 0;
             if (in->last_touch < 0) /* read ahead of its readers */
@@ -243,7 +244,7 @@ static void run_band(struct maker *m, int first_position)
     }
     if (!m->written_whole && m->b[m->output].inside && m->b[m->output].want > m->b[m->output].made) {
         struct buffer *out = &m->b[m->output];
-        struct vg_call *c = add(m, VG_CALL_WRITE, m->output, out->made, out->want, position + 1);
+        struct vg_call *c = add(m, VG_CALL_WRITE, m->picture, out->made, out->want, position + 1);
         if (c)
             c->base[0] = m->s->storage[m->output].banded ? out->base : 0;
     }
@@ -344,15 +345,27 @@ static void recall(struct maker *m, int buffer)
     }
 }
 
+static bool is_state(const struct vg_net *net, int input)
+{
+    for (int i = 0; i < net->n_states; i++)
+        if (net->states[i].input == input)
+            return true;
+    return false;
+}
+
 /* Everything at once: each op over the whole frame, in the order of the net. */
 static void run_whole(struct maker *m)
 {
     const struct vg_net *net = m->net;
     int first = m->s->n_positions, position = first;
-    if (m->input < net->n_buffers) {
-        add(m, VG_CALL_READ, m->input, 0, m->b[m->input].rows, first);
-        use(&m->s->storage[m->input], first, first);
-    }
+    for (int states = 0; states < 2; states++)
+        for (int i = 0; i < net->n_inputs; i++) {
+            const struct vg_net_value *v = &net->values[net->inputs[i]];
+            if (!v->frame || is_state(net, i) != (states == 1))
+                continue;
+            add(m, VG_CALL_READ, i, 0, m->b[v->buffer].rows, first);
+            use(&m->s->storage[v->buffer], first, first);
+        }
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_op *op = &net->ops[i];
         if (!m->o[i].frame)
@@ -366,8 +379,11 @@ static void run_whole(struct maker *m)
                 use(&m->s->storage[buffer_at(net, op, k)], position, position);
     }
     position++;
-    if (m->output < net->n_buffers)
-        add(m, VG_CALL_WRITE, m->output, 0, m->b[m->output].rows, position);
+    for (int i = 0; i < net->n_outputs; i++) {
+        const struct vg_net_value *v = &net->values[net->outputs[i]];
+        if (v->frame && !v->constant)
+            add(m, VG_CALL_WRITE, i, 0, v->axis[VG_Y] >= 0 ? v->t.dim[v->axis[VG_Y]] : 0, position);
+    }
     for (int b = 0; b < net->n_buffers; b++)
         if (m->b[b].output)
             use(&m->s->storage[b], position, position);
@@ -494,6 +510,7 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     m.o = calloc(net->n_ops + 1, sizeof *m.o);
     m.input = net->frame_input >= 0 ? net->values[net->inputs[net->frame_input]].buffer : net->n_buffers;
     m.output = net->n_buffers;
+    int pictures = 0;
     enum vgk_status status = VGK_ERR_NOMEM;
     if (!s || !m.b || !m.o || !(s->storage = calloc(net->n_buffers + 1, sizeof *s->storage)) ||
         !(s->runs = calloc(net->n_ops + 1, sizeof *s->runs)))
@@ -504,9 +521,13 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     for (int i = 0; i < net->n_outputs; i++)
         if (!net->values[net->outputs[i]].constant) {
             m.b[net->values[net->outputs[i]].buffer].output = true;
-            if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0)
+            if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0) {
                 m.output = net->values[net->outputs[i]].buffer;
+                m.picture = i;
+            }
         }
+    for (int i = 0; i < net->n_inputs; i++)
+        pictures += net->values[net->inputs[i]].frame;
     if (!find_buffers(&m)) {
         status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "one buffer holds pictures of two heights");
         goto done;
@@ -514,8 +535,8 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     if (!find_levels(&m))
         goto done;
     find_kept(&m);
-    if (request->bands > 1 && (net->n_outputs != 1 || m.output == net->n_buffers || m.output == m.input)) {
-        status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "bands are for nets with one picture as output");
+    if (request->bands > 1 && (pictures != 1 || net->n_outputs != 1 || m.output == net->n_buffers || m.output == m.input)) {
+        status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "bands are for nets with one picture as input and one as output");
         goto done;
     }
     /* The prologue: by position too, and before everything. */
@@ -539,7 +560,7 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     for (int level = 0; level < s->levels && request->bands > 1 && !m.failed; level++)
         run_level(&m, level);
     if (request->bands > 1 && m.written_whole) {
-        add(&m, VG_CALL_WRITE, m.output, 0, m.b[m.output].rows, s->n_positions);
+        add(&m, VG_CALL_WRITE, m.picture, 0, m.b[m.output].rows, s->n_positions);
         use(&s->storage[m.output], s->n_positions, s->n_positions);
         s->n_positions++;
     }

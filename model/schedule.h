@@ -11,7 +11,9 @@
  *
  * An op that needs all of its input before it can begin (the merge of a norm's statistics, a reduction) divides the net
  * into levels; each level runs over the whole frame before the next one.  What is needed across levels is stored whole,
- * or computed again in the level that needs it (`recompute`). */
+ * or computed again in the level that needs it (`recompute`).
+ *
+ * Bands are for nets with one picture in and one out. */
 #ifndef VG_SCHEDULE_H
 #define VG_SCHEDULE_H
 
@@ -25,11 +27,12 @@ struct vg_schedule_request {
 
 enum vg_call_type { VG_CALL_OP, VG_CALL_READ, VG_CALL_WRITE, VG_CALL_SAVE, VG_CALL_RESTORE };
 
-/* One thing to do.  Rows are of the op's output value (OP), of the frame's input or output value (READ, WRITE), or of
- * the buffer (SAVE: the window's last rows to the carry store; RESTORE: back to the window's begin). */
+/* One thing to do.  Rows are of the op's output value (OP), of an input or output of the net (READ, WRITE: all inputs that
+ * depend on the frame, states behind the others; all such outputs), or of the buffer (SAVE: the window's last rows to the
+ * carry store; RESTORE: back to the window's begin). */
 struct vg_call {
     enum vg_call_type type;
-    int what;             /* op or buffer; unused for READ, WRITE */
+    int what;             /* op, input, output or buffer */
     int64_t begin, end;   /* rows */
     bool all;             /* OP: over all of its operands, not in bands */
     int position;         /* on the time scale of lifetimes; the bands of a level share positions */

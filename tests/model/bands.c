@@ -108,7 +108,7 @@ static void compare(const char *name, struct vg_model *m, int width, int height,
 static void print_net(struct vg_model *m)
 {
     struct vg_net *net = NULL;
-    if (vg_model_bind(m, 64, 64, true, VG_NORM_OWN, &net, NULL))
+    if (vg_model_bind(m, 64, 64, 0, true, VG_NORM_OWN, &net, NULL))
         return;
     char *text = vg_net_text(net);
     printf("%s", text);

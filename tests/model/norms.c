@@ -77,7 +77,7 @@ static void play(struct player *p, uint8_t *picture)
     struct vgk_error err = {{0}};
     struct vgk_frame in = {VGK_FRAME_PACKED, W, H, {picture}, {3 * W}, 3, {0, 1, 2}, -1}, out = in;
     out.plane[0] = p->out;
-    expectf(vg_run_tile(p->run, &in, &(struct vgk_colour){.full_range = true}, &out, &err) == VGK_OK, "%s", err.text);
+    expectf(vg_run_tile(p->run, 0, 0, &in, &(struct vgk_colour){.full_range = true}, &out, &err) == VGK_OK, "%s", err.text);
 }
 
 /* Noise about a grey that drifts slowly: contrast of +-amplitude. */

@@ -65,7 +65,7 @@ static void allocates_nothing(void)
         for (int frame = 0; frame < 20 && !s; frame++) {
             if (frame % 5 == 4 && vg_model_summary(m)->n_parameters)
                 s = vg_run_set_parameter(r, 0, weights, &err);
-            s = s ? s : vg_run_tile(r, &in.f, &colour, &out.f, &err);
+            s = s ? s : vg_run_tile(r, 0, 0, &in.f, &colour, &out.f, &err);
         }
         expectf(!fm_stop(), "%s: allocates while it runs", cases[i].name);
         expectf(s == VGK_OK, "%s: %s", cases[i].name, err.text);
@@ -248,7 +248,7 @@ static void wrong_frames(void)
         in.f.height = sizes[i][1];
         out.f.width = sizes[i][2];
         out.f.height = sizes[i][3];
-        expectf(vg_run_tile(r, &in.f, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "the plan has 32x24"),
+        expectf(vg_run_tile(r, 0, 0, &in.f, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "the plan has 32x24"),
                 "%zu: %s", i, err.text);
     }
     free(in.data);

@@ -93,5 +93,8 @@ struct vg_layout nets_layout(enum vgk_frame_layout);
 /* A frame through all tiles of the plan's grid, as the elements do it.  `out` has the whole frame's size. */
 enum vgk_status nets_frame(struct vg_run *, const struct vg_grid *, const struct nets_picture *in,
                            struct nets_picture *out, struct vgk_error *);
+/* The same for a window of n_in frames, which gives n_out. */
+enum vgk_status nets_window(struct vg_run *, const struct vg_grid *, const struct nets_picture *in, int n_in,
+                            struct nets_picture *out, int n_out, struct vgk_error *);
 
 #endif
