@@ -486,6 +486,32 @@ enum vgk_status binder_nodes(struct binder *b, const struct vg_graph *graph)
     return s;
 }
 
+/* The input v with a border around it: another value, -1 = no memory.  It takes part in the analysis as any Pad. */
+static int add_border(struct vg_net *net, int v, const struct vg_binding *binding)
+{
+    const struct vg_net_value in = net->values[v];
+    struct vgk_pad pad = {.mode = binding->border_mode};
+    struct vg_operand from = vg_net_operand(net, v);
+    int64_t dim[VGK_MAX_RANK];
+    memcpy(dim, in.t.dim, sizeof dim);
+    for (int a = 0; a < VG_AXES; a++) {
+        int d = in.axis[a];
+        pad.begin[d] = binding->border[a] / 2;
+        pad.end[d] = binding->border[a] - pad.begin[d];
+        dim[d] += binding->border[a];
+        from.reach[a] = (struct vg_reach){1, 1, -pad.begin[d], -pad.begin[d]};
+    }
+    int to = vg_net_value_new(net, in.name, in.t.type, in.t.rank, dim, &in);
+    struct vg_net_op *op = to < 0 ? NULL : vg_net_op_add(net, VGK_OP_PAD, "border");
+    if (!op)
+        return -1;
+    op->op.p.pad = pad;
+    op->n_in = 2;
+    op->in[0] = from;
+    op->out = vg_net_operand(net, to);
+    return to;
+}
+
 static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *binding)
 {
     struct vg_net *net = b->net;
@@ -520,6 +546,10 @@ static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *bi
             return vgk_fail(b->err, VGK_ERR_INVALID, "input '%s': its size does not fit this machine", gv->name);
         }
         net->inputs[net->n_inputs++] = b->value_of[g->inputs[i]] = v;
+        bool picture = like.frame && like.axis[VG_X] >= 0 && like.axis[VG_Y] >= 0;
+        if (picture && (binding->border[VG_X] || binding->border[VG_Y]) &&
+            (b->value_of[g->inputs[i]] = add_border(net, v, binding)) < 0)
+            return vgk_fail(b->err, VGK_ERR_NOMEM, "no memory for the graph");
     }
     return VGK_OK;
 }

@@ -19,6 +19,8 @@ struct vg_binding {
     const struct vg_input_size *sizes; /* one for each graph input */
     int frame_input;                   /* the input that is the frame, -1 = none */
     int axis[VG_AXES];                 /* its dimensions that are x and y */
+    int border[VG_AXES];               /* pixels that are put around the frame before the graph sees it, in all; half of */
+    enum vgk_pad_mode border_mode;     /* them, rounded down, before it; for models that crop */
     struct vgk_device *cpu;            /* a vgk_cpu device, computes constants; borrowed for the call */
 };
 
