@@ -215,7 +215,12 @@ static enum vgk_status compute(struct binder *b, const struct vgk_op *proto, con
     if (!v->constant) { /* the first op that writes it */
         size_t bytes;
         struct vgk_tensor t = v->t;
-        if (!vgk_tensor_bytes(&t, &bytes) || !(v->t.data = vg_arena_aligned(b->net->arena, bytes)))
+        if (!vgk_tensor_bytes(&t, &bytes) || !vgk_add(b->computed, bytes, &b->computed) ||
+            b->computed > b->computed_most)
+            return fail(b, VGK_ERR_INVALID, "the constants that are computed take more than %zu bytes "
+                        "(VG_BIND_MAX_COMPUTED = %zu, and %d times the weights)", b->computed_most, VG_BIND_MAX_COMPUTED,
+                        VG_BIND_MAX_COMPUTED_TIMES);
+        if (!(v->t.data = vg_arena_aligned(b->net->arena, bytes)))
             return no_memory(b, &t);
         v->constant = true;
         v->buffer = -1;
@@ -571,9 +576,13 @@ enum vgk_status vg_net_bind(const struct vg_graph *graph, const struct vg_bindin
         if (graph->values[i].constant) {
             struct vg_net_value v = {.name = graph->values[i].name, .t = graph->values[i].tensor, .buffer = -1,
                                      .constant = true, .axis = {-1, -1}, .num = {1, 1}, .den = {1, 1}};
+            size_t bytes;
+            if (vgk_tensor_bytes(&v.t, &bytes) && bytes < SIZE_MAX / (4 * VG_BIND_MAX_COMPUTED_TIMES) - b.computed_most)
+                b.computed_most += bytes;
             if ((b.value_of[i] = vg_net_value_add(b.net, &v)) < 0)
                 s = vgk_fail(err, VGK_ERR_NOMEM, "no memory for the graph");
         }
+    b.computed_most = b.computed_most * VG_BIND_MAX_COMPUTED_TIMES + VG_BIND_MAX_COMPUTED;
     if (!s)
         s = bind_inputs(&b, binding);
     if (!s)

@@ -24,6 +24,10 @@ struct vg_binding {
     struct vgk_device *cpu;            /* a vgk_cpu device, computes constants; borrowed for the call */
 };
 
+/* What may be computed of constants: so many times the file's weights, and so many bytes more. */
+#define VG_BIND_MAX_COMPUTED ((size_t)1 << 30)
+#define VG_BIND_MAX_COMPUTED_TIMES 16
+
 /* VGK_ERR_UNSUPPORTED names the node, its operator, its input shapes and the reason; VGK_ERR_INVALID the same for a
  * file that contradicts itself or sizes that do not fit the graph. */
 enum vgk_status vg_net_bind(const struct vg_graph *, const struct vg_binding *, struct vg_net **, struct vgk_error *);

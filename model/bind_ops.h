@@ -13,6 +13,7 @@ struct binder {
     int64_t opset;
     int *value_of; /* net value for each graph value, -1 = not yet */
     struct vgk_device *cpu;
+    size_t computed, computed_most; /* bytes of constants made here */
     bool hold; /* emit ops even where all inputs are constant: several ops fill one value (Concat), not all constant */
     struct vgk_error *err;
 };
