@@ -109,8 +109,9 @@ enum vgk_status vg_net_analyse(const struct vg_net *net, int output, const int (
         if (a->align[axis] > 4096 || size % a->align[axis] || got != size / a->den[axis] * a->num[axis]) {
             free(v);
             return vgk_fail(err, VGK_ERR_UNSUPPORTED, "a frame %s of %" PRId64 " gives %" PRId64 " in output '%s', not "
-                            "%" PRId64 "/%" PRId64 " of it; models that crop their borders or whose sizes do not "
-                            "follow a stride (here %" PRId64 ") are not supported", axis == VG_X ? "width" : "height",
+                            "%" PRId64 "/%" PRId64 " of it; models with states that crop their borders, or whose sizes "
+                            "do not follow a stride (here %" PRId64 "), are not supported: pad before the "
+                            "convolutions (padding='same') or crop to a multiple in the model itself", axis == VG_X ? "width" : "height",
                             size, got, out->name, a->num[axis], a->den[axis], a->align[axis]);
         }
         a->lo[axis] = a->hi[axis] = 0;

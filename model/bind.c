@@ -235,7 +235,12 @@ static enum vgk_status compute(struct binder *b, const struct vgk_op *proto, con
     if (!v->constant) { /* the first op that writes it */
         size_t bytes;
         struct vgk_tensor t = v->t;
-        if (!vgk_tensor_bytes(&t, &bytes) || !(v->t.data = vg_arena_aligned(b->net->arena, bytes)))
+        if (!vgk_tensor_bytes(&t, &bytes) || !vgk_add(b->computed, bytes, &b->computed) ||
+            b->computed > b->computed_most)
+            return fail(b, VGK_ERR_INVALID, "the constants that are computed take more than %zu bytes "
+                        "(VG_BIND_MAX_COMPUTED = %zu, and %d times the weights)", b->computed_most, VG_BIND_MAX_COMPUTED,
+                        VG_BIND_MAX_COMPUTED_TIMES);
+        if (!(v->t.data = vg_arena_aligned(b->net->arena, bytes)))
             return no_memory(b, &t);
         v->constant = true;
         v->buffer = -1;
@@ -515,6 +520,32 @@ enum vgk_status binder_nodes(struct binder *b, const struct vg_graph *graph)
     return s;
 }
 
+/* The input v with a border around it: another value, -1 = no memory.  It takes part in the analysis as any Pad. */
+static int add_border(struct vg_net *net, int v, const struct vg_binding *binding)
+{
+    const struct vg_net_value in = net->values[v];
+    struct vgk_pad pad = {.mode = binding->border_mode};
+    struct vg_operand from = vg_net_operand(net, v);
+    int64_t dim[VGK_MAX_RANK];
+    memcpy(dim, in.t.dim, sizeof dim);
+    for (int a = 0; a < VG_AXES; a++) {
+        int d = in.axis[a];
+        pad.begin[d] = binding->border[a] / 2;
+        pad.end[d] = binding->border[a] - pad.begin[d];
+        dim[d] += binding->border[a];
+        from.reach[a] = (struct vg_reach){1, 1, -pad.begin[d], -pad.begin[d]};
+    }
+    int to = vg_net_value_new(net, in.name, in.t.type, in.t.rank, dim, &in);
+    struct vg_net_op *op = to < 0 ? NULL : vg_net_op_add(net, VGK_OP_PAD, "border");
+    if (!op)
+        return -1;
+    op->op.p.pad = pad;
+    op->n_in = 2;
+    op->in[0] = from;
+    op->out = vg_net_operand(net, to);
+    return to;
+}
+
 static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *binding)
 {
     struct vg_net *net = b->net;
@@ -549,6 +580,10 @@ static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *bi
             return vgk_fail(b->err, VGK_ERR_INVALID, "input '%s': its size does not fit this machine", gv->name);
         }
         net->inputs[net->n_inputs++] = b->value_of[g->inputs[i]] = v;
+        bool picture = like.frame && like.axis[VG_X] >= 0 && like.axis[VG_Y] >= 0;
+        if (picture && (binding->border[VG_X] || binding->border[VG_Y]) &&
+            (b->value_of[g->inputs[i]] = add_border(net, v, binding)) < 0)
+            return vgk_fail(b->err, VGK_ERR_NOMEM, "no memory for the graph");
     }
     return VGK_OK;
 }
@@ -570,9 +605,13 @@ enum vgk_status vg_net_bind(const struct vg_graph *graph, const struct vg_bindin
         if (graph->values[i].constant) {
             struct vg_net_value v = {.name = graph->values[i].name, .t = graph->values[i].tensor, .buffer = -1,
                                      .constant = true, .axis = {-1, -1}, .num = {1, 1}, .den = {1, 1}};
+            size_t bytes;
+            if (vgk_tensor_bytes(&v.t, &bytes) && bytes < SIZE_MAX / (4 * VG_BIND_MAX_COMPUTED_TIMES) - b.computed_most)
+                b.computed_most += bytes;
             if ((b.value_of[i] = vg_net_value_add(b.net, &v)) < 0)
                 s = vgk_fail(err, VGK_ERR_NOMEM, "no memory for the graph");
         }
+    b.computed_most = b.computed_most * VG_BIND_MAX_COMPUTED_TIMES + VG_BIND_MAX_COMPUTED;
     if (!s)
         s = bind_inputs(&b, binding);
     if (!s)

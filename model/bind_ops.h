@@ -14,6 +14,7 @@ struct binder {
     int *value_of; /* net value for each graph value, -1 = not yet */
     struct vgk_device *cpu;
     const char *global_why; /* the current node depends on the whole frame */
+    size_t computed, computed_most; /* bytes of constants made here */
     bool hold; /* emit ops even where all inputs are constant: several ops fill one value (Concat), not all constant */
     struct vgk_error *err;
 };

@@ -176,7 +176,7 @@ static bool fuse_act(struct vg_net *net, int i)
             c->alpha = op->op.p.unary.alpha;
             c->beta = op->op.p.unary.beta;
         }
-    } else if (p->op.kind == VGK_OP_NORM && !prelu && p->op.p.norm.act == VGK_ACT_NONE && p->in[3].value < 0) {
+    } else if (p->op.kind == VGK_OP_NORM && p->op.p.norm.kind <= VGK_NORM_GROUP && !prelu && p->op.p.norm.act == VGK_ACT_NONE && p->in[3].value < 0) {
         fused.op.p.norm.act = act;
         fused.op.p.norm.alpha = op->op.p.unary.alpha;
         fused.op.p.norm.beta = op->op.p.unary.beta;

@@ -171,6 +171,10 @@ static enum vgk_status bind_graph(struct vg_model *m, int width, int height, int
     }
     struct vg_binding binding = {.sizes = sizes, .frame_input = m->frame_input};
     memcpy(binding.axis, sizes[m->frame_input].axis, sizeof binding.axis);
+    if (!axis)
+        memcpy(binding.border, (int[VG_AXES]){[VG_X] = m->summary.border_x, [VG_Y] = m->summary.border_y},
+               sizeof binding.border);
+    binding.border_mode = m->border_mode;
     enum vgk_status s = vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, err);
     binding.cpu = cpu;
     if (!s)
@@ -212,11 +216,37 @@ static const int nominal_sizes[] = {256, 240, 384, 512, 224, 64};
 /* Frames for models that take any number; some take odd ones only. */
 static const int nominal_windows[] = {8, 9, 4, 5, 16, 2, 1};
 
+/* Frame pixels by which the output is too small along an axis, rounded up. */
+static int cropped(const struct vg_model *m, const struct vg_net *net, int axis, int size)
+{
+    const struct vg_net_value *out = &net->values[net->outputs[m->frame_output]];
+    if (out->axis[axis] < 0 || size % out->den[axis])
+        return 0;
+    int64_t missing = size / out->den[axis] * out->num[axis] - out->t.dim[out->axis[axis]];
+    return missing > 0 && missing < size ? (int)((missing * out->den[axis] + out->num[axis] - 1) / out->num[axis]) : 0;
+}
+
+/* Binds the graph to look at it.  One that crops its borders is bound again with them put around the frame. */
+static enum vgk_status bind_bordered(struct vg_model *m, int size_x, int size_y, struct vg_net **net,
+                                     struct vgk_error *err)
+{
+    struct vg_summary *sum = &m->summary;
+    sum->border_x = sum->border_y = 0;
+    enum vgk_status s = vg_model_bind(m, size_x, size_y, 0, true, VG_NORM_OWN, net, err);
+    int x = s ? 0 : cropped(m, *net, VG_X, size_x), y = s ? 0 : cropped(m, *net, VG_Y, size_y);
+    if (s || (!x && !y) || m->roles.n_states)
+        return s;
+    sum->border_x = x;
+    sum->border_y = y;
+    vg_net_free(net);
+    return vg_model_bind(m, size_x, size_y, 0, true, VG_NORM_OWN, net, err);
+}
+
 static enum vgk_status analyse(struct vg_model *m, int size_x, int size_y, struct vg_analysis *a, struct vgk_error *err)
 {
     struct vg_net *net = NULL;
     struct vg_summary *sum = &m->summary;
-    enum vgk_status s = vg_model_bind(m, size_x, size_y, 0, true, VG_NORM_OWN, &net, err);
+    enum vgk_status s = bind_bordered(m, size_x, size_y, &net, err);
     if (!s) {
         const struct vg_net_value *out = &net->values[net->outputs[m->frame_output]];
         struct vg_port port;
@@ -250,6 +280,8 @@ static enum vgk_status analyse_any(struct vg_model *m, struct vg_analysis *a, st
     /* A size that the file states binds by itself; whether others do as well, is tried out. */
     for (size_t i = 0; i < sizeof nominal_sizes / sizeof *nominal_sizes && s; i++) {
         struct vgk_error why = {{0}};
+        if (w == nominal_sizes[i] && h == nominal_sizes[i]) /* which would tell nothing */
+            continue;
         s = analyse(m, nominal_sizes[i], nominal_sizes[i], a, i ? &why : err);
         if (s == VGK_ERR_NOMEM)
             return s;
@@ -301,6 +333,16 @@ static enum vgk_status read_roles(struct vg_model *m, struct vgk_error *err)
     m->frame_input = m->roles.frame_input;
     m->frame_output = m->roles.frame_output;
     m->summary.n_states = m->roles.n_states;
+    static const char *const modes[] = {"zero", "reflect", "edge"}; /* as enum vgk_pad_mode */
+    const char *border = vg_modelinfo_text(m->info, "vidgen", "border");
+    m->border_mode = VGK_PAD_EDGE;
+    for (int i = 0; i < 3 && border; i++)
+        if (!strcmp(border, modes[i])) {
+            m->border_mode = i;
+            border = NULL;
+        }
+    if (border)
+        return vgk_fail(err, VGK_ERR_INVALID, "%s: border is %s, expected edge, reflect or zero", m->summary.path, border);
     m->summary.in = m->summary.out = (struct vgk_pixels){{0, 1, 2}, {0, 0, 0}, {1, 1, 1}};
     if ((s = read_pixels(m, "", &m->summary.in, err)))
         return s;

@@ -34,6 +34,8 @@ struct vg_summary {
     int scale_num, scale_den; /* output pixels for an input pixel, both axes */
     int align_x, align_y;     /* the total stride: sizes are padded (edge) to a multiple of it */
     int halo_left, halo_right, halo_top, halo_bottom; /* input pixels; of no meaning when global */
+    int border_x, border_y;   /* pixels that the model crops, which are put around the frame first (edge, or by the
+                                 sidecar's `border`), so that its output is the frame times the scale */
     bool global;              /* a value depends on the whole frame (norms, pooling, attention) */
     const char *global_why;   /* the first such operator, in words, or NULL */
     int fixed_width, fixed_height; /* 0 = any */

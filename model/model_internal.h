@@ -21,6 +21,7 @@ struct vg_model {
     struct vg_summary summary;
     struct vg_roles roles;
     int frame_input, frame_output; /* indices of graph inputs and outputs, as in roles */
+    enum vgk_pad_mode border_mode; /* of summary.border_x, border_y */
     int *parameter_of;             /* for each graph input, -1 = none */
 };
 

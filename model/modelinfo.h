@@ -23,6 +23,7 @@
  *     channels=RGB                or BGR; output-channels the same
  *     mean=0.485;0.456;0.406      instead of range: tensor = (rgb - mean) / std
  *     std=0.229;0.224;0.225
+ *     border=edge                 for models that crop: what is put around the frame (edge, reflect, zero)
  *     [vidgen parameter style_weights]
  *     default=1;0;0
  *     range=0;1

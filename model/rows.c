@@ -12,6 +12,10 @@ void vg_rows_needed(const struct vg_operand *o, int64_t begin, int64_t end, int6
     *hi = vg_floor_div((end - 1) * r->num + r->hi, r->den) + 1;
     *lo = *lo < 0 ? 0 : *lo > rows ? rows : *lo;
     *hi = *hi < *lo ? *lo : *hi > rows ? rows : *hi;
+    if (*lo == *hi && rows > 0) { /* all of it lies in the padding, which repeats the row at the edge */
+        *lo -= *lo == rows;
+        *hi = *lo + 1;
+    }
 }
 
 int vg_rows_buffer(const struct vg_net *net, const struct vg_operand *o)

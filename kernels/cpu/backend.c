@@ -23,6 +23,7 @@ static const struct vgk_cpu_family *const families[] = {
     &vgk_cpu_merge,
     &vgk_cpu_normalise,
     &vgk_cpu_reduce,
+    &vgk_cpu_norm_last,
     &vgk_cpu_softmax,
     &vgk_cpu_matmul,
     &vgk_cpu_sample,

@@ -433,6 +433,39 @@ static void softmaxes(void)
     }
 }
 
+/* Layer and RMS norms over the last dimensions, also of a row with a mean a thousand times its deviation. */
+static void norms_of_rows(void)
+{
+    for (int round = 0; round < 300; round++) {
+        int rank = kit_int(1, 4), axis = kit_int(0, rank - 1);
+        int64_t dim[4];
+        void *memory[4];
+        for (int d = 0; d < rank; d++)
+            dim[d] = kit_int(1, d == rank - 1 ? 70 : 5);
+        struct vgk_tensor x = view(rank, dim, &memory[0]), y = view(rank, dim, &memory[1]), in[4] = {x};
+        int order[4] = {0, 1, 2, 3};
+        if (rank > 2 && axis == rank - 1 && x.stride[1] == 1) { /* an image's channels, seen as the last dimension */
+            order[1] = 2, order[2] = rank == 4 ? 3 : 1, order[3] = 1;
+            in[0] = vgk_tensor_permute(&x, order);
+            y = vgk_tensor_permute(&y, order);
+        }
+        for (int i = 1; i < 3; i++) {
+            memory[1 + i] = NULL;
+            if (kit_int(0, 2))
+                in[i] = view(rank - axis, in[0].dim + axis, &memory[1 + i]);
+        }
+        bool far = kit_int(0, 1);
+        for (int64_t i = 0; far && i < vgk_tensor_count(&x); i++)
+            cpukit_set(&x, i, cpukit_get(&x, i) + 1000);
+        struct vgk_op op = {.kind = VGK_OP_NORM, .n_in = 4, .n_out = 1, .in = in, .out = &y,
+                            .p.norm = {.kind = kit_int(0, 1) ? VGK_NORM_LAYER : VGK_NORM_RMS, .axis = axis,
+                                       .epsilon = 1e-5f}};
+        compare(&vgk_cpu_norm_last, &op, 4e-6, 4e-6, "a norm of rows");
+        for (int i = 0; i < 4; i++)
+            free(memory[i]);
+    }
+}
+
 static void products(void)
 {
     for (int k = 0; k < 60; k++) {
@@ -558,8 +591,8 @@ int main(void)
 {
     static const char *const isa[] = {"generic", "avx2", "avx512"};
     static void (*const families[])(void) = {unaries, binaries, copies, resizes, pads, norms, softmaxes, samples,
-                                            attentions, products};
-    static const int least[] = {150, 160, 150, 100, 30, 70, 35, 60, 80, 60}; /* cases taken by the family */
+                                            attentions, products, norms_of_rows};
+    static const int least[] = {150, 160, 150, 100, 30, 70, 35, 60, 80, 60, 100}; /* cases taken by the family */
     run(device);
     for (int i = 0; i < 3; i++)
         for (int threads = 1; threads <= 2; threads++) {

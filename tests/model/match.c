@@ -767,6 +767,26 @@ static void branches(void)
     free(r.y);
 }
 
+/* A few bytes in the file, billions of elements when computed. */
+static void large(void)
+{
+    INTS("shape", 1 << 16, 1 << 16);
+    number("one", 1);
+    node("ConstantOfShape", "shape", "zeros", NULL);
+    node("Add", "zeros,one", "ones", NULL);
+    INTS("axes", 0, 1);
+    node("ReduceSum", "ones,axes", "sum", NULL);
+    node("Add", "x,sum", "y", NULL);
+}
+static void limits(void)
+{
+    static float x[C * L];
+    struct result r;
+    expect(!make(large, x, true, &r));
+    expectf(strstr(r.err.text, "node 'ones' (Add") && strstr(r.err.text, "VG_BIND_MAX_COMPUTED"), "%s", r.err.text);
+    free(r.y);
+}
+
 int main(void)
 {
 #define run(f) \
@@ -781,6 +801,7 @@ int main(void)
     run(attention);
     run(moving);
     run(branches);
+    run(limits);
     vgk_cpu.close(&cpu);
     return kit_done();
 }
