@@ -89,9 +89,13 @@ gst_vidgen_engine_free (GstVidgenEngine *engine)
 }
 
 GstVidgenScale
-gst_vidgen_engine_scale (const struct vg_summary *summary)
+gst_vidgen_engine_scale (const struct vg_model *model, gint emit)
 {
-  GstVidgenScale scale = {summary->scale_num, summary->scale_den, summary->centre < 0 ? summary->emit + 1 : 1};
+  const struct vg_summary *summary = vg_model_summary (model);
+  GstVidgenScale scale = {summary->scale_num, summary->scale_den, 1};
+
+  if (summary->centre < 0)
+    scale.rate += emit ? emit : summary->emit;
 
   return scale;
 }

@@ -34,8 +34,8 @@ GstVidgenEngine *gst_vidgen_engine_new (struct vg_model *model, const struct vgk
 gboolean gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error);
 void gst_vidgen_engine_free (GstVidgenEngine *engine); /* NULL is fine */
 
-/* What the model does to sizes and rates. */
-GstVidgenScale gst_vidgen_engine_scale (const struct vg_summary *summary);
+/* What the model does to sizes and rates; emit: new frames of an interpolator, 0 = as the model says. */
+GstVidgenScale gst_vidgen_engine_scale (const struct vg_model *model, gint emit);
 
 /* The size of the buffers that it runs on. */
 gboolean gst_vidgen_engine_takes (const GstVidgenEngine *engine, const GstVideoInfo *info);

@@ -424,6 +424,7 @@ gst_vidgen_model_class_init (GstVidgenModelClass *klass)
 static void
 gst_vidgen_model_init (GstVidgenModel *self)
 {
+  gst_base_transform_set_prefer_passthrough (GST_BASE_TRANSFORM (self), FALSE);
   gst_vidgen_planner_init (&self->planner, GST_ELEMENT (self));
   gst_vidgen_runner_init (&self->runner, GST_BASE_TRANSFORM (self), &self->planner);
 }

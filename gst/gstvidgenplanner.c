@@ -197,7 +197,7 @@ gst_vidgen_planner_scale (GstVidgenPlanner *self, GstVidgenScale *scale)
   LOCK (self);
   known = self->model != NULL;
   if (known)
-    *scale = gst_vidgen_engine_scale (vg_model_summary (self->model));
+    *scale = gst_vidgen_engine_scale (self->model, self->interpolate);
   UNLOCK (self);
   return known;
 }
@@ -256,7 +256,7 @@ announce (GstVidgenPlanner *self, GstVidgenEngine *engine)
       gst_message_new_element (GST_OBJECT (self->element),
           gst_structure_new ("vidgen-plan", "bytes", G_TYPE_UINT64, (guint64) info->arena_bytes, "window", G_TYPE_INT,
               info->window, "hop", G_TYPE_INT, info->hop, "rate", G_TYPE_INT,
-              gst_vidgen_engine_scale (vg_model_summary (engine->model)).rate, "text", G_TYPE_STRING, text, "plan",
+              gst_vidgen_engine_scale (engine->model, engine->request.emit).rate, "text", G_TYPE_STRING, text, "plan",
               G_TYPE_STRING, json, NULL)));
   if (info->warning)
     GST_ELEMENT_WARNING (self->element, STREAM, ENCODE, ("%s", info->warning), (NULL));
@@ -318,6 +318,7 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
   while (!engine && again) {
     struct vg_model *model;
     GError *error = NULL;
+    gint interpolate;
 
     LOCK (self);
     model = self->model && !self->failed ? vg_model_ref (self->model) : NULL;
@@ -325,11 +326,13 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     options.exact_products = self->exact_products;
     request.norm_mode = self->norm_mode;
     request.norm_errors = self->norm_error_interval > 0;
+    interpolate = self->interpolate;
     options.max_bytes = request.max_bytes = self->max_device_memory;
     UNLOCK (self);
     if (!model)
       return NULL;
     request.live = request.norm_mode == VG_NORM_AUTO && is_live (self->element);
+    request.emit = vg_model_summary (model)->centre < 0 ? interpolate : 0;
     engine = gst_vidgen_engine_new (model, &options, &request, &error);
     if (engine) {
       LOCK (self);

@@ -37,6 +37,7 @@ typedef struct
   gint norm_mode; /* enum vg_norm_mode */
   guint norm_error_interval; /* frames, 0 = never */
   gint scene_cut; /* GstVidgenSceneCut */
+  guint interpolate;
   GstStructure *parameters;
 
   struct vg_model *model;         /* what the next plan is made with; NULL = not loaded */

@@ -129,6 +129,15 @@ gst_vidgen_settings_install (GObjectClass *klass)
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_SCENE_CUT, 0);
   /**
+   * GstVidgenModel:interpolate:
+   *
+   * For models that make frames between two, and are told where: with 3 the frame rate is four times the source's.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_INTERPOLATE,
+      g_param_spec_uint ("interpolate", "Interpolate",
+          "New frames between two of the source, of a model that makes such (0 = as the model says)", 0,
+          VG_MAX_WINDOW, 0, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  /**
    * GstVidgenModel:parameters:
    *
    * A field for each of the model's inputs that is not a picture: an array of floats, a number, or a string of
@@ -195,6 +204,9 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
     case GST_VIDGEN_SETTING_SCENE_CUT:
       planner->scene_cut = g_value_get_enum (value);
       break;
+    case GST_VIDGEN_SETTING_INTERPOLATE:
+      planner->interpolate = g_value_get_uint (value);
+      break;
     default:
       id = GST_VIDGEN_SETTING_0;
   }
@@ -227,6 +239,9 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       break;
     case GST_VIDGEN_SETTING_SCENE_CUT:
       g_value_set_enum (value, planner->scene_cut);
+      break;
+    case GST_VIDGEN_SETTING_INTERPOLATE:
+      g_value_set_uint (value, planner->interpolate);
       break;
     case GST_VIDGEN_SETTING_PARAMETERS:
       gst_value_set_structure (value, planner->parameters);

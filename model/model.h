@@ -13,6 +13,8 @@
 
 #include "../kernels/frame.h"
 
+#define VG_MAX_WINDOW 256 /* frames, in or out */
+
 struct vg_model;
 
 /* An input that is not the frame: a style's weights, a strength. */
