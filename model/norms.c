@@ -155,7 +155,8 @@ static struct vg_operand flat(const struct vg_operand *o)
     return r;
 }
 
-/* The convolution does its norm, too: ((x * s + b) - mean) * factor + bias = x * (s * factor) + (bias - (mean - b) * factor). */
+/* The convolution does its norm, too:
+ *     ((x * s + b) - mean) * factor + bias = x * (s * factor) + (bias - (mean - b) * factor) */
 static void append_folded(struct splitter *s, const struct vg_net_op *conv, const struct vg_net_op *norm,
                           const struct vg_operand *all)
 {

@@ -359,7 +359,7 @@ static enum vgk_status make_all(struct vg_plan *p, const struct vg_plan_request 
     if (!s && beside >= max_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s: what its norms need in this norm-mode takes %zu bytes, max-device-memory is "
                      "%zu: set it to more, or norm-mode to exact", p->model->summary.path, beside, max_bytes);
-    if (!s && (s = make(p, r, max_bytes - beside, err)) && beside)
+    if (!s && (s = make(p, r, max_bytes - beside, err)) == VGK_ERR_NOMEM && beside)
         vgk_error_prefix(err, "beside %zu bytes for its norms", beside);
     return s ? s : vg_plan_norms_end(p, max_bytes, err);
 }

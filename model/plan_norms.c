@@ -18,6 +18,13 @@ const char *vg_norm_mode_name(enum vg_norm_mode mode)
 
 static size_t fixed_bytes(const struct vg_program *p) { return p ? p->weights + p->persistent : 0; }
 
+static size_t small_frame_bytes(const struct vg_plan *p)
+{
+    const struct vg_plan_norms *n = &p->norms;
+    return vgk_round_up((size_t)n->small_width * (size_t)n->small_height * (size_t)p->info.window * VG_FRAME_STEP,
+                        VGK_ALIGN);
+}
+
 /* The kernels' own constants lie at the same places in both: equal kernels for equal shapes.  (The net's other constants
  * do not: they depend on the form of its norms.) */
 static bool same_packed(const struct vg_program *a, const struct vg_program *b)
@@ -61,7 +68,7 @@ size_t vg_plan_arrange(struct vg_plan *p)
     n->frame_at = at;
     at += n->frame_bytes;
     n->small_frame_at = at;
-    at += p->small ? vgk_round_up((size_t)n->small_width * (size_t)n->small_height * VG_FRAME_STEP * (size_t)p->info.window, VGK_ALIGN) : 0;
+    at += p->small ? small_frame_bytes(p) : 0;
     n->activations_at = at;
     for (int i = 0; i < 3; i++)
         if (all[i] && all[i]->activations > most)
@@ -87,9 +94,9 @@ static void small_size(const struct vg_plan *p, const struct vg_plan_request *r,
     double by = longer > SMALL_SIZE ? (double)SMALL_SIZE / longer : 1;
     int ax = 2 * s->align_x, ay = 2 * s->align_y, w = (int)(r->width * by / ax + 0.5) * ax,
         h = (int)(r->height * by / ay + 0.5) * ay;
-    *small = (struct vg_plan_request){.width = by < 1 ? (w ? w : ax) : r->width, .height = by < 1 ? (h ? h : ay) : r->height,
-                                      .chroma_x = r->chroma_x, .chroma_y = r->chroma_y, .overlap_x = -1,
-                                      .overlap_y = -1};
+    *small = (struct vg_plan_request){.width = by < 1 ? (w ? w : ax) : r->width,
+                                      .height = by < 1 ? (h ? h : ay) : r->height, .chroma_x = r->chroma_x,
+                                      .chroma_y = r->chroma_y, .overlap_x = -1, .overlap_y = -1};
 }
 
 enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_request *r, size_t *beside,
@@ -142,8 +149,7 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_requ
         n->small_height = small.height;
         s = vg_plan_whole(p, &small, VG_NORM_OWN_KEPT, &grid, &p->small, err);
         if (!s)
-            *beside += fixed_bytes(p->small) + (size_t)small.width * (size_t)small.height * VG_FRAME_STEP * (size_t)p->info.window +
-                       VGK_ALIGN;
+            *beside += fixed_bytes(p->small) + small_frame_bytes(p);
     }
     return s;
 }

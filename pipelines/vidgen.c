@@ -357,7 +357,7 @@ static void close_file(Run *run)
 
 /* Properties of the element vidgen. */
 typedef struct {
-    char *model, *scene_cut, *norm_mode; /* NULL = as it is by default */
+    char *model, *norms, *scene_cut; /* NULL = as it is by default */
     guint64 max_bytes;
     int tile_width, tile_height, window, hop, interpolate, threads;
     GstStructure *parameters;
@@ -367,10 +367,10 @@ static void set_properties(GstElement *element, const Settings *s)
 {
     if (s->model)
         g_object_set(element, "model-file", s->model, NULL);
+    if (s->norms)
+        gst_util_set_object_arg(G_OBJECT(element), "norm-mode", s->norms);
     if (s->scene_cut)
         gst_util_set_object_arg(G_OBJECT(element), "scene-cut", s->scene_cut);
-    if (s->norm_mode)
-        gst_util_set_object_arg(G_OBJECT(element), "norm-mode", s->norm_mode);
     if (gst_structure_n_fields(s->parameters))
         g_object_set(element, "parameters", s->parameters, NULL);
     if (s->max_bytes)
@@ -450,7 +450,7 @@ int main(int argc, char **argv)
         {"parameter", 'p', 0, G_OPTION_ARG_STRING_ARRAY, &values,
          "a value of the model's: style_weights=1:0.5,2:0.5", "NAME=VALUE"},
         {"max-device-memory", 0, 0, G_OPTION_ARG_STRING, &memory, "never take more for the model (512M, 4G)", "BYTES"},
-        {"norm-mode", 0, 0, G_OPTION_ARG_STRING, &settings.norm_mode,
+        {"norm-mode", 0, 0, G_OPTION_ARG_STRING, &settings.norms,
          "whose statistics norms use: exact, previous, frozen, thumbnail, tile (auto)", "MODE"},
         {"tile-width", 0, 0, G_OPTION_ARG_INT, &settings.tile_width, "width of a tile in pixels (0 = by plan)", "N"},
         {"tile-height", 0, 0, G_OPTION_ARG_INT, &settings.tile_height, "height of a tile in pixels (0 = by plan)", "N"},
@@ -506,8 +506,8 @@ int main(int argc, char **argv)
         code = usage("-p %s: expected name=value", wrong);
     } else if (memory && !settings.max_bytes) {
         code = usage("--max-device-memory %s: expected a size such as 512M", memory);
-    } else if (settings.norm_mode && parse_norm_mode(settings.norm_mode) < 0) {
-        code = usage("--norm-mode %s: expected exact, previous, frozen, thumbnail, tile or auto", settings.norm_mode);
+    } else if (settings.norms && parse_norm_mode(settings.norms) < 0) {
+        code = usage("--norm-mode %s: expected exact, previous, frozen, thumbnail, tile or auto", settings.norms);
     } else if (settings.scene_cut && !g_strv_contains(cuts, settings.scene_cut)) {
         code = usage("--scene-cut %s: expected auto, on or off", settings.scene_cut);
     } else if (settings.tile_width < 0 || settings.tile_height < 0 || settings.window < 0 || settings.hop < 0 ||
@@ -536,7 +536,7 @@ int main(int argc, char **argv)
     g_free(settings.model);
     g_free(settings.scene_cut);
     g_free(memory);
-    g_free(settings.norm_mode);
+    g_free(settings.norms);
     g_free(encoder);
     return code;
 }

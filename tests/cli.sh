@@ -167,6 +167,12 @@ PYTHON
     go 2 plan && go 2 plan a.onnx --size big && go 2 plan a.onnx --max-device-memory lots &&
         go 2 plan a.onnx --tile-width -1 && go 1 plan nothere.onnx && go 1 plan "$models/style3.onnx" --size 0x64
 }
+freezes() {
+    go 1 freeze "$models/style3.onnx" in.mp4 || return
+    fails 'nothing to freeze' || return
+    go 1 freeze "$models/style3.onnx" nothere.mp4 && go 2 freeze && go 2 freeze "$models/style3.onnx" &&
+        go 2 freeze --frames 0 a.onnx b.png && go 2 in.mp4 -o x.mp4 --norm-mode often
+}
 # An interpolator: twice the frames at twice the rate, the same length, and the sound as it was.
 interpolates() {
     model=$("$build/tests/gst/time-model" 2 1 -1)
@@ -187,12 +193,6 @@ windows() {
     same "$(probe in.mp4 v:0 pts_time)" "$(probe window.mp4 v:0 pts_time)" timestamps || return
     go 1 in.mp4 -o window.mp4 -y --window 3 && fails window || return
     go 2 in.mp4 -o window.mp4 -y --scene-cut maybe && go 2 in.mp4 -o window.mp4 -y --hop -1
-}
-freezes() {
-    go 1 freeze "$models/style3.onnx" in.mp4 || return
-    fails 'nothing to freeze' || return
-    go 1 freeze "$models/style3.onnx" nothere.mp4 && go 2 freeze && go 2 freeze "$models/style3.onnx" &&
-        go 2 freeze --frames 0 a.onnx b.png && go 2 in.mp4 -o x.mp4 --norm-mode often
 }
 # A long clip, one thread and a signal after the first frames.
 start_long() {
@@ -264,9 +264,9 @@ check 'bad input' bad_input
 check 'bad model' bad_model
 check 'too little memory' no_room
 check 'plan' plans
+check 'freeze' freezes
 check 'interpolates' interpolates
 check 'windows' windows
-check 'freeze' freezes
 check 'interrupted' interrupted
 check 'terminated' terminated
 check 'killed' killed
