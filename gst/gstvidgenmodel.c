@@ -80,8 +80,8 @@ add_scale (GstVidgenModel *self, GstStructure *s)
   if (!gst_vidgen_planner_scale (&self->planner, &scale))
     return;
   gst_structure_get (s, "scale-num", G_TYPE_INT, &before_num, "scale-den", G_TYPE_INT, &before_den, NULL);
-  gst_structure_set (s, "scale-num", G_TYPE_INT, scale.num * before_num, "scale-den", G_TYPE_INT,
-      scale.den * before_den, NULL);
+  gst_structure_set (
+      s, "scale-num", G_TYPE_INT, scale.num * before_num, "scale-den", G_TYPE_INT, scale.den * before_den, NULL);
 }
 
 /* In a live pipeline a frame is held until its window is full and for as long as it takes to compute that; only there
@@ -260,8 +260,8 @@ gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
 {
   guint kept = gst_vidgen_window_buffers (&GST_VIDGEN_MODEL (trans)->runner.window);
 
-  return gst_vidgen_pool_ensure (query, kept) && GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) &&
-      gst_vidgen_pool_use_strides (query);
+  return gst_vidgen_pool_ensure (query, kept) &&
+      GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) && gst_vidgen_pool_use_strides (query);
 }
 
 static gboolean
