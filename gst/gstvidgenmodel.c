@@ -14,7 +14,8 @@
  * NV12 are converted with the matrix and the range of the stream's colorimetry, so no videoconvert is needed.
  *
  * All memory that the model needs is computed when the caps are known: an element message "vidgen-plan" tells it
- * ("bytes", guint64) with the whole plan as "text" and as JSON ("plan").  What does not fit max-device-memory is
+ * ("bytes", guint64) with the whole plan as "text" and as JSON ("plan"), and how the model goes through time: "window"
+ * and "hop" in frames, "rate" frames that leave for one that comes.  What does not fit max-device-memory is
  * refused then, with the least that would do.  While running nothing is allocated.
  *
  * Models may see several frames at once, pass states from frame to frame, or make new frames between two of the source:

@@ -439,6 +439,30 @@ GST_START_TEST (test_events)
 }
 GST_END_TEST;
 
+/* And before the source's next frame, behind the new ones. */
+GST_START_TEST (test_events_between)
+{
+  TestWindow *self;
+  GstHarness *h = begin (2, 2, 1, -1, 1, &self);
+  GstPad *pad = gst_element_get_static_pad (h->element, "src");
+
+  left = g_array_new (FALSE, FALSE, sizeof (gint));
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, note, NULL, NULL);
+  for (gint f = 0; f < 5; f++) {
+    gst_harness_push_event (h,
+        gst_event_new_custom (GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new ("test", "number", G_TYPE_INT, f, NULL)));
+    push_frame (h, f, 1);
+  }
+  gst_harness_push_event (h, gst_event_new_eos ());
+  fail_unless_equals_int (left->len, 20);
+  for (gint i = 0; i < 20; i++)
+    fail_unless_equals_int (g_array_index (left, gint, i), i % 4 ? i / 4 : 1000 + i / 4);
+  g_array_unref (left);
+  gst_object_unref (pad);
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
 /* Interpolators: all frames of the source with their pixels, new ones at even times between, the last one repeated; at
  * a cut the nearer is. */
 GST_START_TEST (test_between)
@@ -504,6 +528,7 @@ window_suite (void)
   tcase_add_test (cases, test_references);
   tcase_add_test (cases, test_missing_tile);
   tcase_add_test (cases, test_events);
+  tcase_add_test (cases, test_events_between);
   tcase_add_test (cases, test_between);
   return suite;
 }
