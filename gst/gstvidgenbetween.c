@@ -39,8 +39,7 @@ distance (GstVidgenBetween *self, GstBuffer *from, GstBuffer *to, gint64 *time)
     return TRUE;
   }
   if (!GST_CLOCK_TIME_IS_VALID (duration) && GST_VIDEO_INFO_FPS_N (self->info) > 0)
-    duration = gst_util_uint64_scale (
-        GST_SECOND, GST_VIDEO_INFO_FPS_D (self->info), GST_VIDEO_INFO_FPS_N (self->info));
+    duration = gst_util_uint64_scale (GST_SECOND, GST_VIDEO_INFO_FPS_D (self->info), GST_VIDEO_INFO_FPS_N (self->info));
   if (!GST_CLOCK_TIME_IS_VALID (duration))
     duration = self->duration;
   *time = duration;
@@ -49,8 +48,7 @@ distance (GstVidgenBetween *self, GstBuffer *from, GstBuffer *to, gint64 *time)
 
 /* The record that all tiles of the i-th frame share. */
 static GstVidgenFrameRecord *
-record_of (
-    GstVidgenBetween *self, gint i, const GstVidgenFrameRecord *source, GstClockTime pts, GstClockTime duration)
+record_of (GstVidgenBetween *self, gint i, const GstVidgenFrameRecord *source, GstClockTime pts, GstClockTime duration)
 {
   if (!self->records[i])
     self->records[i] = gst_vidgen_frame_record_at (source, source->number * (self->n + 1) + i, pts, duration, i > 0);
@@ -60,8 +58,7 @@ record_of (
 static gboolean
 remove_meta (GstBuffer *buffer, GstMeta **meta, gpointer user_data)
 {
-  if (!GST_META_FLAG_IS_SET (*meta, GST_META_FLAG_POOLED) &&
-      (*meta)->info->api != gst_vidgen_tile_meta_api_get_type ())
+  if (!GST_META_FLAG_IS_SET (*meta, GST_META_FLAG_POOLED) && (*meta)->info->api != gst_vidgen_tile_meta_api_get_type ())
     *meta = NULL;
   return TRUE;
 }
@@ -105,8 +102,8 @@ gst_vidgen_between_copy (GstVidgenBetween *self, gint i, GstBuffer *from, GstBuf
   GstVideoFrame source, copy;
   gboolean ok;
 
-  if (!gst_video_frame_map (&source, self->info, to && 2 * i > self->n + 1 ? to : from,
-          GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF))
+  if (!gst_video_frame_map (
+          &source, self->info, to && 2 * i > self->n + 1 ? to : from, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF))
     return FALSE;
   ok = gst_video_frame_map (&copy, self->info, out, GST_MAP_WRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF);
   if (ok) {

@@ -16,10 +16,10 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  gint n;                /* new frames between two; 0 = no interpolator */
+  gint n;                   /* new frames between two; 0 = no interpolator */
   const GstVideoInfo *info; /* of the buffers that go in; those that come out have the same, but for the rate */
-  gboolean cut;          /* the two frames are of different scenes */
-  GstClockTime duration; /* of the last frame that had one: for those that have none */
+  gboolean cut;             /* the two frames are of different scenes */
+  GstClockTime duration;    /* of the last frame that had one: for those that have none */
   /* What the frames that leave are, for as long as one lasts: a record for each, where there are tiles.  [0] is the
    * frame itself, [1 .. n] the new ones behind it. */
   GstVidgenFrameRecord **records;

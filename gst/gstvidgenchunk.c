@@ -555,11 +555,15 @@ gst_vidgen_chunk_class_init (GstVidgenChunkClass *klass)
           "without one)",
           -1, G_MAXINT, -1, flags));
   g_object_class_install_property (object_class, PROP_WINDOW,
-      g_param_spec_int ("window", "Window", "Frames that the model sees at once, of one that takes any number (0 = as it "
-          "plans)", 0, G_MAXINT, 0, flags));
+      g_param_spec_int ("window", "Window",
+          "Frames that the model sees at once, of one that takes any number (0 = as it "
+          "plans)",
+          0, G_MAXINT, 0, flags));
   g_object_class_install_property (object_class, PROP_HOP,
-      g_param_spec_int ("hop", "Hop", "Frames that the window moves on by; where windows overlap for it, they fade into "
-          "each other (0 = as the model plans)", 0, G_MAXINT, 0, flags));
+      g_param_spec_int ("hop", "Hop",
+          "Frames that the window moves on by; where windows overlap for it, they fade into "
+          "each other (0 = as the model plans)",
+          0, G_MAXINT, 0, flags));
   /**
    * GstVidgenChunk:qos:
    *

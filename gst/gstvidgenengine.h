@@ -19,11 +19,11 @@ typedef struct
   struct vg_plan_request request;
   struct vgk_device *device;
   struct vg_plan *plan;
-  struct vg_run *run;  /* NULL until opened */
-  GstVidgenGrid *grid; /* what vidgenchunk cuts frames by */
-  gboolean whole;      /* a buffer is a frame: nobody asked for the grid */
-  guint serial;        /* of the parameters that the run has, 0 = its defaults */
-  GstVideoFrame *mapped;   /* room for a window's frames, in and out */
+  struct vg_run *run;    /* NULL until opened */
+  GstVidgenGrid *grid;   /* what vidgenchunk cuts frames by */
+  gboolean whole;        /* a buffer is a frame: nobody asked for the grid */
+  guint serial;          /* of the parameters that the run has, 0 = its defaults */
+  GstVideoFrame *mapped; /* room for a window's frames, in and out */
   struct vgk_frame *frames;
 } GstVidgenEngine;
 

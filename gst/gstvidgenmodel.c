@@ -14,7 +14,8 @@
  * NV12 are converted with the matrix and the range of the stream's colorimetry, so no videoconvert is needed.
  *
  * All memory that the model needs is computed when the caps are known: an element message "vidgen-plan" tells it
- * ("bytes", guint64) with the whole plan as "text" and as JSON ("plan").  What does not fit max-device-memory is
+ * ("bytes", guint64) with the whole plan as "text" and as JSON ("plan"), and how the model goes through time: "window"
+ * and "hop" in frames, "rate" frames that leave for one that comes.  What does not fit max-device-memory is
  * refused then, with the least that would do.  While running nothing is allocated.
  *
  * Models may see several frames at once, pass states from frame to frame, or make new frames between two of the source:
@@ -80,8 +81,8 @@ add_scale (GstVidgenModel *self, GstStructure *s)
   if (!gst_vidgen_planner_scale (&self->planner, &scale))
     return;
   gst_structure_get (s, "scale-num", G_TYPE_INT, &before_num, "scale-den", G_TYPE_INT, &before_den, NULL);
-  gst_structure_set (s, "scale-num", G_TYPE_INT, scale.num * before_num, "scale-den", G_TYPE_INT,
-      scale.den * before_den, NULL);
+  gst_structure_set (
+      s, "scale-num", G_TYPE_INT, scale.num * before_num, "scale-den", G_TYPE_INT, scale.den * before_den, NULL);
 }
 
 /* In a live pipeline a frame is held until its window is full and for as long as it takes to compute that; only there
@@ -260,8 +261,8 @@ gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
 {
   guint kept = gst_vidgen_window_buffers (&GST_VIDGEN_MODEL (trans)->runner.window);
 
-  return gst_vidgen_pool_ensure (query, kept) && GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) &&
-      gst_vidgen_pool_use_strides (query);
+  return gst_vidgen_pool_ensure (query, kept) &&
+      GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) && gst_vidgen_pool_use_strides (query);
 }
 
 static gboolean

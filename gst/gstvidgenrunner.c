@@ -93,7 +93,7 @@ start_engine (GstVidgenRunner *self, GstVidgenEngine *engine)
 {
   const struct vg_summary *summary = vg_model_summary (engine->model);
   const GstVidgenScale old = self->scale, new = gst_vidgen_engine_scale (engine->model, engine->request.emit);
-  gboolean rescaled = old.num && (old.num * new.den != old.den * new.num || old.rate != new.rate);
+  gboolean rescaled = old.num && (old.num * new.den != old.den *new.num || old.rate != new.rate);
   GError *error = NULL;
   gboolean ok;
 

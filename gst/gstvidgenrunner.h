@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a model element's streaming thread does: goes over to new plans, runs tiles, and knows where frames end and where
- * they do not follow each other.
+/* What a model element's streaming thread does: goes over to new plans, runs tiles, and knows where frames end and
+ * where they do not follow each other.
  *
  * A sequence ends at the end of a stream or segment, at other caps or another plan, a flush, a gap, a frame marked
  * DISCONT, and a scene cut where those are looked for: windows are drained (gstvidgenwindow.h), states and statistics

@@ -160,10 +160,10 @@ gst_vidgen_settings_install (GObjectClass *klass)
           NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_STATS,
       g_param_spec_boxed ("stats", "Statistics",
-          "Counters: frames, tiles, dropped (frames that came too late), cuts (scenes that ended, see scene-cut), fps (of "
-          "the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory and device-memory-peak (bytes), norm-drift and "
-          "norm-cuts (see norm-mode), norm-frozen, norm-error-mean, norm-error-max, norm-error-frames and norm-error-time "
-          "(see norm-error-interval)",
+          "Counters: frames, tiles, dropped (frames that came too late), cuts (scenes that ended, see scene-cut), "
+          "fps (of the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory "
+          "and device-memory-peak (bytes), norm-drift and norm-cuts (see norm-mode), norm-frozen, norm-error-mean, "
+          "norm-error-max, norm-error-frames and norm-error-time (see norm-error-interval)",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_ACTIVE_DEVICE,
       g_param_spec_string ("active-device", "Active device",

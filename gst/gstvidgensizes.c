@@ -148,8 +148,8 @@ scale_rate (const GValue *in, gint num, gint den, GValue *out)
 {
   gint n = G_MAXINT, d = 1;
 
-  gst_util_fraction_multiply (gst_value_get_fraction_numerator (in), gst_value_get_fraction_denominator (in), num, den,
-      &n, &d);
+  gst_util_fraction_multiply (
+      gst_value_get_fraction_numerator (in), gst_value_get_fraction_denominator (in), num, den, &n, &d);
   g_value_init (out, GST_TYPE_FRACTION);
   gst_value_set_fraction (out, n, d);
 }
@@ -202,8 +202,8 @@ append_scaled_structure (GstCaps *caps, const GstStructure *s, GstPadDirection d
     const GValue *in = gst_structure_get_value (s, rates[i]);
     GValue out = G_VALUE_INIT;
 
-    if (in && scale_rates (in, direction == GST_PAD_SRC ? 1 : scale->rate, direction == GST_PAD_SRC ? scale->rate : 1,
-                  &out))
+    if (in &&
+        scale_rates (in, direction == GST_PAD_SRC ? 1 : scale->rate, direction == GST_PAD_SRC ? scale->rate : 1, &out))
       gst_structure_take_value (other, rates[i], &out);
   }
   one = gst_caps_new_full (other, NULL);

@@ -47,8 +47,8 @@ gst_vidgen_frame_record_new (guint64 number, const GstVideoInfo *info, GstBuffer
 }
 
 GstVidgenFrameRecord *
-gst_vidgen_frame_record_at (const GstVidgenFrameRecord *record, guint64 number, GstClockTime pts, GstClockTime duration,
-    gboolean added)
+gst_vidgen_frame_record_at (
+    const GstVidgenFrameRecord *record, guint64 number, GstClockTime pts, GstClockTime duration, gboolean added)
 {
   GstVidgenFrameRecord *self = gst_vidgen_frame_record_new (number, &record->info, record->source);
 

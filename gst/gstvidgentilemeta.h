@@ -50,8 +50,8 @@ void gst_vidgen_grid_unref (GstVidgenGrid *grid);
 /* Takes a reference to source and maps it; NULL when it cannot be mapped. */
 GstVidgenFrameRecord *gst_vidgen_frame_record_new (guint64 number, const GstVideoInfo *info, GstBuffer *source);
 /* The same frame at another time and under another number; added: a new frame that looks like it.  NULL: as above. */
-GstVidgenFrameRecord *gst_vidgen_frame_record_at (const GstVidgenFrameRecord *record, guint64 number, GstClockTime pts,
-    GstClockTime duration, gboolean added);
+GstVidgenFrameRecord *gst_vidgen_frame_record_at (
+    const GstVidgenFrameRecord *record, guint64 number, GstClockTime pts, GstClockTime duration, gboolean added);
 GstVidgenFrameRecord *gst_vidgen_frame_record_ref (GstVidgenFrameRecord *record);
 void gst_vidgen_frame_record_unref (GstVidgenFrameRecord *record);
 /* Gives a frame of `info` the record's timestamps, flags and metas: all but those that describe the source's memory;

@@ -118,7 +118,9 @@ gst_vidgen_window_hold (GstVidgenWindow *self, GstEvent *event)
 {
   Held *held;
 
-  if (!self->n_tiles || self->between.n || self->n_runs * self->info.hop >= self->n_frames)
+  /* Behind an interpolator's last frame, new ones may come yet. */
+  if (!self->n_tiles || self->n_frames == 0 ||
+      (!self->between.n && self->n_runs * self->info.hop >= self->n_frames))
     return FALSE;
   held = g_new (Held, 1);
   held->before = self->n_frames;

@@ -36,16 +36,16 @@ typedef struct
   GstBaseTransform *trans; /* not a reference: makes output buffers, and pushes them */
   GstVidgenWindowRun run;
   GstVidgenWindowDone done;
-  gpointer user; /* theirs */
+  gpointer user;                          /* theirs */
   const GstVideoInfo *in_info, *out_info; /* of buffers */
 
   struct vg_plan_info info; /* window, emit, hop and centre of the plan */
   gint n_tiles;             /* of a frame; 0 = not open */
 
-  GstBuffer **kept;    /* [window][n_tiles]: frame f in row f % window; NULL = a tile that has not come */
-  GstBuffer **results; /* [emit][n_tiles] of the window in work; what has left is NULL */
-  GstBuffer **fading;  /* [emit - hop][n_tiles] of the window before, to be faded into the next */
-  GstBuffer **in, **out;      /* of a run */
+  GstBuffer **kept;         /* [window][n_tiles]: frame f in row f % window; NULL = a tile that has not come */
+  GstBuffer **results;      /* [emit][n_tiles] of the window in work; what has left is NULL */
+  GstBuffer **fading;       /* [emit - hop][n_tiles] of the window before, to be faded into the next */
+  GstBuffer **in, **out;    /* of a run */
   GstVidgenBetween between; /* of an interpolator */
 
   /* All frames count from the start of the sequence. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "fade.h"
 
-void vg_fade(const struct vg_layout *layout, const struct vg_picture *later, const struct vg_picture *earlier, int width,
-             int height, int i, int n)
+void vg_fade(const struct vg_layout *layout, const struct vg_picture *later, const struct vg_picture *earlier,
+             int width, int height, int i, int n)
 {
     unsigned b = (unsigned)i + 1, all = (unsigned)n + 1, a = all - b;
     for (int p = 0; p < layout->planes; p++) {

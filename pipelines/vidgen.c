@@ -375,8 +375,8 @@ static void set_properties(GstElement *element, const Settings *s)
         g_object_set(element, "parameters", s->parameters, NULL);
     if (s->max_bytes)
         g_object_set(element, "max-device-memory", s->max_bytes, NULL);
-    g_object_set(element, "tile-width", s->tile_width, "tile-height", s->tile_height, "window", s->window, "hop", s->hop,
-                 "interpolate", s->interpolate, "threads", s->threads, NULL);
+    g_object_set(element, "tile-width", s->tile_width, "tile-height", s->tile_height, "window", s->window, "hop",
+                 s->hop, "interpolate", s->interpolate, "threads", s->threads, NULL);
 }
 
 static int run_file(Run *run, const char *encoder, const char *muxer, const Settings *element)
@@ -445,8 +445,8 @@ int main(int argc, char **argv)
     gboolean overwrite = FALSE, quiet = FALSE, verbose = FALSE, version = FALSE;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &out, "what to write: .mp4, .m4v, .mov or .mkv", "OUT"},
-        {"model", 'm', 0, G_OPTION_ARG_FILENAME, &settings.model, "the model, an ONNX file (without: a style comes along)",
-         "FILE"},
+        {"model", 'm', 0, G_OPTION_ARG_FILENAME, &settings.model,
+         "the model, an ONNX file (without: a style comes along)", "FILE"},
         {"parameter", 'p', 0, G_OPTION_ARG_STRING_ARRAY, &values,
          "a value of the model's: style_weights=1:0.5,2:0.5", "NAME=VALUE"},
         {"max-device-memory", 0, 0, G_OPTION_ARG_STRING, &memory, "never take more for the model (512M, 4G)", "BYTES"},
@@ -480,7 +480,8 @@ int main(int argc, char **argv)
     GError *error = NULL;
     gboolean parsed = g_option_context_parse(context, &argc, &argv, &error);
     g_option_context_free(context);
-    Run run = {.rate = 1, .quiet = quiet, .verbose = verbose, .terminal = isatty(STDERR_FILENO), .duration = GST_CLOCK_TIME_NONE};
+    Run run = {.rate = 1, .quiet = quiet, .verbose = verbose, .terminal = isatty(STDERR_FILENO),
+               .duration = GST_CLOCK_TIME_NONE};
     settings.parameters = parsed ? gst_structure_new_empty("parameters") : NULL;
     const char *wrong = NULL;
     for (guint i = 0; parsed && values && values[i] && !wrong; i++)

@@ -93,7 +93,8 @@ GST_START_TEST (test_window_latency)
   for (guint s = 0; s < G_N_ELEMENTS (shapes); s++)
     for (guint tiled = 0; tiled < 2; tiled++) {
       gchar *model = time_window_model (shapes[s][0], shapes[s][1], shapes[s][2]);
-      gchar *line = g_strdup_printf ("%s name=m scene-cut=off model-file=%s", tiled ? "vidgen tile-width=128" : "vidgenmodel", model);
+      gchar *line = g_strdup_printf (
+          "%s name=m scene-cut=off model-file=%s", tiled ? "vidgen tile-width=128" : "vidgenmodel", model);
       GstVideoInfo info = frames_info ("RGB", 200, 150);
       GstBus *bus;
       GstHarness *h = frames_harness (line, gst_video_info_to_caps (&info), &bus);
@@ -107,8 +108,9 @@ GST_START_TEST (test_window_latency)
       fail_unless (count_messages (bus, GST_MESSAGE_LATENCY) >= 1);
       own = gst_harness_query_latency (h) - 77 * GST_MSECOND;
       took = stat_of (frames_get (h, "m"), "max-time");
-      fail_unless (own >= wait + took && own < wait + took + 5 * GST_MSECOND, "%s: took %" G_GUINT64_FORMAT
-                   ", waits %" G_GUINT64_FORMAT ", reports %" G_GUINT64_FORMAT, line, took, wait, own);
+      fail_unless (own >= wait + took && own < wait + took + 5 * GST_MSECOND,
+          "%s: took %" G_GUINT64_FORMAT ", waits %" G_GUINT64_FORMAT ", reports %" G_GUINT64_FORMAT, line, took, wait,
+          own);
       info.fps_n = 10;
       gst_harness_set_src_caps (h, gst_video_info_to_caps (&info));
       fail_unless (count_messages (bus, GST_MESSAGE_LATENCY) >= (wait > 0));

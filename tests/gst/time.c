@@ -7,10 +7,18 @@
 #define WIDTH 48
 #define HEIGHT 40
 #define FRAME (40 * GST_MSECOND)
-#define TILES "vidgenchunk name=c tile-width=24 tile-height=20 %s ! %s vidgenmodel name=m threads=1 scene-cut=%s model-file=%s ! %s vidgenstitch"
+#define TILES \
+  "vidgenchunk name=c tile-width=24 tile-height=20 %s ! %s vidgenmodel name=m threads=1 scene-cut=%s model-file=%s ! " \
+  "%s vidgenstitch"
 
 /* A launch line of one of three kinds; `how`: properties of chunk, which the first kind has not. */
-enum { ALONE, TILED, QUEUED, N_LINES };
+enum
+{
+  ALONE,
+  TILED,
+  QUEUED,
+  N_LINES
+};
 
 static gchar *
 line_of (gint kind, const gchar *how, const gchar *cuts, const gchar *model)
@@ -124,8 +132,8 @@ expect_list (GstHarness *h, gint window, gint emit, gint hop, gint centre, const
 {
   for (gint g = 0; g < n; g++) {
     GByteArray *want = expected (window, emit, hop, centre, list, n, g);
-    gchar *what =
-        g_strdup_printf ("window %d, emit %d, hop %d, centre %d, frame %d of %d", window, emit, hop, centre, g, n);
+    gchar *what = g_strdup_printf (
+        "window %d, emit %d, hop %d, centre %d, frame %d of %d", window, emit, hop, centre, g, n);
     GstBuffer *out = pull (h), *in = make_frame (list[g]);
 
     expect_pixels (out, want, what);
@@ -165,8 +173,16 @@ expect_end (GstHarness *h)
 
 static const gint shapes[][4] = {
     /* window, emit, hop, centre */
-    {2, 1, 1, 0}, {3, 1, 1, 1}, {5, 1, 1, 2}, {5, 1, 1, 4}, {5, 3, 3, 1}, {3, 3, 3, 0}, {8, 8, 8, 0}, {8, 8, 5, 0},
-    {5, 5, 2, 0}, {8, 4, 4, 2},
+    {2, 1, 1, 0},
+    {3, 1, 1, 1},
+    {5, 1, 1, 2},
+    {5, 1, 1, 4},
+    {5, 3, 3, 1},
+    {3, 3, 3, 0},
+    {8, 8, 8, 0},
+    {8, 8, 5, 0},
+    {5, 5, 2, 0},
+    {8, 4, 4, 2},
 };
 
 /* Count in = count out, pixels, timestamps and metas, for all windows and hops and numbers of frames. */
@@ -311,14 +327,15 @@ GST_END_TEST;
 /* Seeks of a real pipeline, with threads between the elements, while frames are kept: the last one counts. */
 GST_START_TEST (test_seek)
 {
-  gchar *models[] = {time_window_model (5, 1, 2), time_window_model (8, 8, 0), time_window_model (2, 1, -1),
-      time_state_model ()};
+  gchar *models[] = {
+      time_window_model (5, 1, 2), time_window_model (8, 8, 0), time_window_model (2, 1, -1), time_state_model ()};
 
   for (guint m = 0; m < G_N_ELEMENTS (models); m++) {
     gchar *line = g_strdup_printf ("videotestsrc pattern=ball ! "
                                    "video/x-raw,format=RGB,width=48,height=40,framerate=25/1 ! vidgenchunk "
                                    "tile-width=24 ! queue ! vidgenmodel threads=1 model-file=%s ! queue ! "
-                                   "vidgenstitch ! " SINK, models[m]);
+                                   "vidgenstitch ! " SINK,
+        models[m]);
     Play *play = play_new (line);
 
     gst_element_set_state (play->pipeline, GST_STATE_PAUSED);
@@ -549,7 +566,8 @@ GST_START_TEST (test_interpolator)
               frames_assert_metas (out, f, what);
             else
               fail_if (gst_buffer_get_video_time_code_meta (out) || GST_BUFFER_OFFSET_IS_VALID (out) ||
-                       GST_BUFFER_FLAG_IS_SET (out, GST_BUFFER_FLAG_MARKER), "%s: of the source", what);
+                      GST_BUFFER_FLAG_IS_SET (out, GST_BUFFER_FLAG_MARKER),
+                  "%s: of the source", what);
             for (gint k = 0; k < 2; k++) {
               gst_buffer_unmap (in[k], &map[k]);
               gst_buffer_unref (in[k]);
@@ -593,8 +611,7 @@ GST_START_TEST (test_interpolate_property)
       gst_buffer_map (in[1], &map[1], GST_MAP_READ);
       g_byte_array_set_size (want, WIDTH * HEIGHT * 3);
       for (guint b = 0; b < want->len; b++)
-        want->data[b] =
-            (2 * ((rate - i % rate) * map[0].data[b] + i % rate * map[1].data[b]) + rate) / (2 * rate);
+        want->data[b] = (2 * ((rate - i % rate) * map[0].data[b] + i % rate * map[1].data[b]) + rate) / (2 * rate);
       if (rate % 2 || i % rate == 0) /* else bytes lie between two */
         expect_pixels (out, want, "interpolated");
       fail_unless_equals_uint64 (GST_BUFFER_PTS (out), 100 * GST_MSECOND + FRAME + FRAME * i / rate);
@@ -823,7 +840,8 @@ GST_START_TEST (test_states_at_a_cut)
     step_state (state, bytes);
     fail_unless (gst_video_frame_map (&frame, &info, out, GST_MAP_READ));
     for (gint i = 0; i < WIDTH * HEIGHT * 3; i++) {
-      gint got = ((guint8 *) frame.data[0])[i / (WIDTH * 3) * GST_VIDEO_FRAME_PLANE_STRIDE (&frame, 0) + i % (WIDTH * 3)];
+      gint got = ((
+          guint8 *) frame.data[0])[i / (WIDTH * 3) * GST_VIDEO_FRAME_PLANE_STRIDE (&frame, 0) + i % (WIDTH * 3)];
 
       if (ABS (got - state[i]) > .51)
         fail ("frame %d, byte %d: %d for %.2f", f, i, got, state[i]);

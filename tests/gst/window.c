@@ -129,7 +129,8 @@ test_window_finalize (GObject *object)
 static void
 test_window_class_init (TestWindowClass *klass)
 {
-  static GstStaticPadTemplate sink = GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
+  static GstStaticPadTemplate sink = GST_STATIC_PAD_TEMPLATE (
+      "sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
   static GstStaticPadTemplate src = GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS_ANY);
   GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
 
@@ -222,8 +223,9 @@ expect_sequence (GstHarness *h, const struct vg_plan_info *plan, gint start, gin
       fail_unless_equals_int (gst_buffer_extract (out, 0, got, SIZE), SIZE);
       fail_unless (memcmp (want, got, SIZE) == 0, "window %d, emit %d, hop %d: frame %d of %d, tile %d: %u for %u",
           plan->window, plan->emit, plan->hop, g, n, t, got[0], want[0]);
-      fail_unless (GST_BUFFER_PTS (out) == (start + g) * FRAME + 3, "window %d, emit %d, hop %d, centre %d: frame %d of %d: pts %" G_GUINT64_FORMAT,
-          plan->window, plan->emit, plan->hop, plan->centre, g, n, GST_BUFFER_PTS (out) / FRAME);
+      fail_unless (GST_BUFFER_PTS (out) == (start + g) * FRAME + 3,
+          "window %d, emit %d, hop %d, centre %d: frame %d of %d: pts %" G_GUINT64_FORMAT, plan->window, plan->emit,
+          plan->hop, plan->centre, g, n, GST_BUFFER_PTS (out) / FRAME);
       fail_unless_equals_uint64 (GST_BUFFER_DURATION (out), FRAME - (start + g) % 2);
       fail_unless_equals_uint64 (GST_BUFFER_OFFSET (out), 100 + start + g);
       gst_buffer_unref (out);
@@ -238,8 +240,22 @@ expect_nothing (GstHarness *h)
 
 static const gint shapes[][4] = {
     /* window, emit, hop, centre */
-    {2, 1, 1, 0}, {2, 1, 1, 1}, {3, 1, 1, 1}, {3, 1, 1, 2}, {5, 1, 1, 2}, {7, 1, 1, 3}, {2, 2, 2, 0}, {3, 3, 3, 0},
-    {5, 3, 3, 1}, {8, 8, 8, 0}, {8, 4, 4, 2}, {8, 8, 6, 0}, {8, 8, 5, 0}, {5, 5, 2, 0}, {4, 4, 1, 0}, {4, 3, 2, 1},
+    {2, 1, 1, 0},
+    {2, 1, 1, 1},
+    {3, 1, 1, 1},
+    {3, 1, 1, 2},
+    {5, 1, 1, 2},
+    {7, 1, 1, 3},
+    {2, 2, 2, 0},
+    {3, 3, 3, 0},
+    {5, 3, 3, 1},
+    {8, 8, 8, 0},
+    {8, 4, 4, 2},
+    {8, 8, 6, 0},
+    {8, 8, 5, 0},
+    {5, 5, 2, 0},
+    {4, 4, 1, 0},
+    {4, 3, 2, 1},
 };
 
 /* As many frames leave as came in, each from the window that it should be, for all counts. */
@@ -408,7 +424,8 @@ GST_START_TEST (test_events)
     gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, note, NULL, NULL);
     for (gint f = 0; f < 12; f++) {
       gst_harness_push_event (h,
-          gst_event_new_custom (GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new ("test", "number", G_TYPE_INT, f, NULL)));
+          gst_event_new_custom (
+              GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new ("test", "number", G_TYPE_INT, f, NULL)));
       push_frame (h, f, 1);
     }
     gst_harness_push_event (h, gst_event_new_eos ());
@@ -419,6 +436,30 @@ GST_START_TEST (test_events)
     gst_object_unref (pad);
     gst_harness_teardown (h);
   }
+}
+GST_END_TEST;
+
+/* And before the source's next frame, behind the new ones. */
+GST_START_TEST (test_events_between)
+{
+  TestWindow *self;
+  GstHarness *h = begin (2, 2, 1, -1, 1, &self);
+  GstPad *pad = gst_element_get_static_pad (h->element, "src");
+
+  left = g_array_new (FALSE, FALSE, sizeof (gint));
+  gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER | GST_PAD_PROBE_TYPE_EVENT_DOWNSTREAM, note, NULL, NULL);
+  for (gint f = 0; f < 5; f++) {
+    gst_harness_push_event (h,
+        gst_event_new_custom (GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new ("test", "number", G_TYPE_INT, f, NULL)));
+    push_frame (h, f, 1);
+  }
+  gst_harness_push_event (h, gst_event_new_eos ());
+  fail_unless_equals_int (left->len, 20);
+  for (gint i = 0; i < 20; i++)
+    fail_unless_equals_int (g_array_index (left, gint, i), i % 4 ? i / 4 : 1000 + i / 4);
+  g_array_unref (left);
+  gst_object_unref (pad);
+  gst_harness_teardown (h);
 }
 GST_END_TEST;
 
@@ -487,6 +528,7 @@ window_suite (void)
   tcase_add_test (cases, test_references);
   tcase_add_test (cases, test_missing_tile);
   tcase_add_test (cases, test_events);
+  tcase_add_test (cases, test_events_between);
   tcase_add_test (cases, test_between);
   return suite;
 }

@@ -137,7 +137,7 @@ static void made_clip(bool rgb)
                     (double)cut.correlation);
         }
     }
-    printf("%s: %d frames, %d cuts: %d missed, %d wrong; correlation within scenes %.2f and more, across %.2f and less\n",
+    printf("%s: %d frames, %d cuts: %d missed, %d wrong; correlation in scenes %.2f and more, across %.2f and less\n",
            rgb ? "RGB" : "I420", frames, cuts, missed, wrong, least_within, most_across);
 }
 
