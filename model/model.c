@@ -186,7 +186,8 @@ static enum vgk_status bind_graph(struct vg_model *m, int width, int height, int
     return s;
 }
 
-enum vgk_status vg_model_bind_axes(struct vg_model *m, const int axis[VG_AXES], struct vg_net **net, struct vgk_error *err)
+enum vgk_status vg_model_bind_axes(struct vg_model *m, const int axis[VG_AXES], struct vg_net **net,
+                                   struct vgk_error *err)
 {
     const struct vg_summary *s = &m->summary;
     int width = s->fixed_width ? s->fixed_width : (int)vgk_round_up(64, (size_t)s->align_x);
@@ -301,9 +302,8 @@ static enum vgk_status summarise(struct vg_model *m, struct vgk_error *err)
     enum vgk_status s = vg_window_read(m, err);
     if (!s && !(s = vg_model_find_scales(m, nominal_sizes[0], err)))
         s = analyse_any(m, &a, err);
-    for (size_t i = 0; i < sizeof nominal_windows / sizeof *nominal_windows && s && s != VGK_ERR_NOMEM && vg_window_open(m) &&
-                       !vg_modelinfo_text(m->info, "vidgen", "window");
-         i++) {
+    bool any = vg_window_open(m) && !vg_modelinfo_text(m->info, "vidgen", "window");
+    for (size_t i = 0; any && s && s != VGK_ERR_NOMEM && i < sizeof nominal_windows / sizeof *nominal_windows; i++) {
         struct vgk_error why = {{0}};
         sum->window = nominal_windows[i];
         s = analyse_any(m, &a, &why);

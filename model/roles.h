@@ -15,6 +15,7 @@
 #define VG_ROLES_H
 
 #include "bind.h"
+#include "model.h"
 #include "modelinfo.h"
 
 enum vg_role { VG_ROLE_FRAME, VG_ROLE_STATE, VG_ROLE_MAP, VG_ROLE_TIME, VG_ROLE_PARAMETER };
@@ -47,8 +48,8 @@ struct vg_roles {
     struct vg_state_role *states;
 };
 
-/* All memory lies in the arena.  `name` is for messages.  VGK_ERR_INVALID: has no pictures, or the sidecar names what is
- * not there.  VGK_ERR_UNSUPPORTED: an input whose size nothing tells. */
+/* All memory lies in the arena.  `name` is for messages.  VGK_ERR_INVALID: has no pictures, or the sidecar names what
+ * is not there.  VGK_ERR_UNSUPPORTED: an input whose size nothing tells. */
 enum vgk_status vg_roles_find(const struct vg_graph *, const struct vg_modelinfo *, const char *name, struct vg_arena *,
                               struct vg_roles *, struct vgk_error *);
 
