@@ -151,7 +151,8 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
         s = fill(r, &r->main, err);
     if (!s && plan->first) /* the same weights at the same places, but for what only this one reads */
         s = fill(r, &r->first, err);
-    vg_arena_rest(plan->model->graph->arena); /* the file's weights are packed now */
+    if (plan->model->graph)
+        vg_arena_rest(plan->model->graph->arena); /* the file's weights are packed now */
     for (int i = 0; i < sum->n_parameters && !s; i++)
         s = vg_run_set_parameter(r, i, sum->parameters[i].defaults, err);
     if (s)
