@@ -30,6 +30,7 @@ struct vg_plan {
     bool direct; /* without Winograd: the tiles are too small for its blocks */
     char warning[512];
     char ways[1024];
+    bool quiet; /* no notes now */
     struct vg_net *bound; /* while it is made: the net that was laid out last */
     struct vg_how bound_how;
     int bound_width, bound_height;
