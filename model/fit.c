@@ -51,7 +51,7 @@ struct search {
     struct vg_program *best;
     size_t round_least;
     int round_bands;
-    int kept; /* the largest buffer that is stored across levels, by the last layout; -1 = none */
+    int kept; /* by the layout that needs least in this round: its largest_kept_buffer */
 };
 
 static enum vgk_status try_one(struct search *s, size_t *bytes)
@@ -63,10 +63,10 @@ static enum vgk_status try_one(struct search *s, size_t *bytes)
     if (status)
         return status;
     *bytes = vg_program_bytes(p);
-    s->kept = p->largest_kept_buffer;
     if (*bytes < s->round_least) {
         s->round_least = *bytes;
         s->round_bands = s->how.bands;
+        s->kept = p->largest_kept_buffer;
     }
     if (*bytes < s->least)
         s->least = *bytes;
@@ -136,7 +136,7 @@ static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 enum vgk_status vg_plan_fit(struct vg_plan *plan, int width, int height, struct vg_how how, size_t max_bytes,
                             size_t *least_bytes, struct vg_program **best)
 {
-    enum { ROUNDS = 16 };
+    enum { ROUNDS = 32 };
     struct search s = {.plan = plan, .width = width, .height = height, .how = how, .max_bytes = max_bytes,
                        .least = SIZE_MAX, .round_least = SIZE_MAX};
     const char *also = how.stream ? " with weights from host memory" : "";

@@ -118,6 +118,7 @@ struct maker {
     int *share;                    /* for each buffer: the one that it is computed in place of, -1 = none */
     bool *persistent;
     bool *packed_yet; /* for each op */
+    int busiest;      /* position */
     struct vg_block *windows, *carries, *scratches, *loads; /* for each buffer, each buffer, each position twice */
     size_t *host;     /* for each buffer: where it is spilled to */
     int *loaded;      /* for each op: the call that its weights are loaded for already */
@@ -310,6 +311,7 @@ static enum vgk_status lay_out(struct maker *m)
         }
         status = vg_memplan(list, n, &m->p->activations);
         m->p->floor = vg_memplan_floor(list, n);
+        m->busiest = vg_memplan_busiest(list, n);
         for (int i = 0; i < n; i++)
             from[i]->offset = list[i].offset;
     }
@@ -583,7 +585,8 @@ static void find_largest_kept(struct maker *m)
     for (int b = 0; b < m->net->n_buffers && m->p->bands > 1; b++) {
         const struct vg_storage *st = &m->s->storage[b];
         bool again = (m->request->recompute && m->request->recompute[b]) || (m->request->spill && m->request->spill[b]);
-        if (!st->banded && st->row_bytes && !again && m->net->buffers[b].bytes > m->p->largest_kept) {
+        bool there = st->first <= m->busiest && st->last >= m->busiest;
+        if (!st->banded && st->row_bytes && !again && there && m->net->buffers[b].bytes > m->p->largest_kept) {
             m->p->largest_kept = m->net->buffers[b].bytes;
             m->p->largest_kept_buffer = b;
         }
