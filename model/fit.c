@@ -11,6 +11,8 @@ void vg_plan_note(struct vg_plan *p, const char *format, ...)
 {
     size_t at = strlen(p->ways);
     va_list args;
+    if (p->quiet)
+        return;
     va_start(args, format);
     if (at && at + 3 < sizeof p->ways)
         at += (size_t)snprintf(p->ways + at, sizeof p->ways - at, "; ");
@@ -49,7 +51,7 @@ struct search {
     struct vg_program *best;
     size_t round_least;
     int round_bands;
-    int kept; /* the largest buffer that is stored across levels, by the last layout; -1 = none */
+    int kept; /* by the layout that needs least in this round: its largest_kept_buffer */
 };
 
 static enum vgk_status try_one(struct search *s, size_t *bytes)
@@ -61,10 +63,10 @@ static enum vgk_status try_one(struct search *s, size_t *bytes)
     if (status)
         return status;
     *bytes = vg_program_bytes(p);
-    s->kept = p->largest_kept_buffer;
     if (*bytes < s->round_least) {
         s->round_least = *bytes;
         s->round_bands = s->how.bands;
+        s->kept = p->largest_kept_buffer;
     }
     if (*bytes < s->least)
         s->least = *bytes;
@@ -92,30 +94,38 @@ static enum vgk_status try_bands(struct search *s)
     return VGK_OK;
 }
 
-/* What all the work of a layout costs; HUGE where it is none. */
-static double price(struct search *s, int bands)
+/* What a layout costs. */
+struct cost {
+    double work;
+    size_t bytes;
+};
+
+static struct cost price(struct search *s, int bands)
 {
+    struct cost c = {1e300, SIZE_MAX};
     struct vg_program *p = NULL;
     struct vg_how how = s->how;
     how.bands = bands;
     how.measure = true;
     if (vg_plan_lay_out(s->plan, s->width, s->height, how, &p, NULL))
-        return 1e300;
-    double work = p->work;
+        return c;
+    c = (struct cost){p->work, vg_program_bytes(p)};
     vg_program_free(&p);
-    return work;
+    return c;
 }
 
-/* Buffer b goes to host memory, or is computed again where it is needed. */
+/* Buffer b goes to host memory, or is computed again where it is needed: whichever costs less, if it helps.  (What
+ * cannot be spilled costs the same as what is stored; so does the frame itself, which is there to be read again.) */
 static void give_up(struct search *s, bool *recompute, bool *spill, int b)
 {
     int bands = s->round_bands ? s->round_bands : 2;
     recompute[b] = true;
-    double again = price(s, bands);
+    struct cost again = price(s, bands);
     recompute[b] = false;
     spill[b] = true;
-    double moved = price(s, bands);
-    if (again <= moved) { /* also where it cannot be spilled, or is the frame itself, which is there to be read again */
+    struct cost moved = price(s, bands);
+    bool again_helps = again.bytes < s->round_least, moved_helps = moved.bytes < s->round_least;
+    if (again_helps == moved_helps ? again_helps ? again.work <= moved.work : again.bytes <= moved.bytes : again_helps) {
         spill[b] = false;
         recompute[b] = true;
     }
@@ -126,7 +136,7 @@ static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 enum vgk_status vg_plan_fit(struct vg_plan *plan, int width, int height, struct vg_how how, size_t max_bytes,
                             size_t *least_bytes, struct vg_program **best)
 {
-    enum { ROUNDS = 16 };
+    enum { ROUNDS = 32 };
     struct search s = {.plan = plan, .width = width, .height = height, .how = how, .max_bytes = max_bytes,
                        .least = SIZE_MAX, .round_least = SIZE_MAX};
     const char *also = how.stream ? " with weights from host memory" : "";

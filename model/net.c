@@ -69,7 +69,8 @@ static bool is_image(const struct vg_net_value *v)
 {
     bool number = vgk_type_is_float(v->t.type) || v->t.type == VGK_U8 || v->t.type == VGK_I8;
     bool rows = v->axis[VG_Y] >= 2 && !v->fold[VG_Y].size, columns = v->axis[VG_X] >= 2 && !v->fold[VG_X].size;
-    return (v->t.rank == 4 || v->t.rank == 5) && number && v->frame && (rows || columns);
+    bool channels = v->axis[VG_Y] != 1 && v->axis[VG_X] != 1; /* else they are last already */
+    return (v->t.rank == 4 || v->t.rank == 5) && number && v->frame && channels && (rows || columns);
 }
 
 int vg_net_value_new(struct vg_net *net, const char *name, enum vgk_type type, int rank, const int64_t *dim,

@@ -105,7 +105,7 @@ struct vg_net *vg_net_ref(struct vg_net *); /* one thread at a time; nobody chan
 enum vgk_status vg_net_create(struct vg_net **);
 
 /* A value over a buffer of its own.  Channels-last when it is an image (rank 4 or 5 with an axis of the frame behind
- * dimension 1), else row-major.  Axes, scale and `frame` are taken from `like` (-1 = none: no axes, not of the frame)
+ * dimension 1, and none there), else row-major.  Axes, scale and `frame` are taken from `like` (-1 = none: no axes, not of the frame)
  * unless they do not fit.  -1: no memory, or too large. */
 int vg_net_value_new(struct vg_net *, const char *name, enum vgk_type type, int rank, const int64_t *dim,
                      const struct vg_net_value *like);

@@ -113,7 +113,7 @@ enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r
 
 struct candidate {
     int nx, ny;
-    bool direct;
+    bool direct, bands; /* bands: columns, each of which runs in bands */
     struct vg_grid grid;
     double cost; /* work over that of the whole frame's best way */
 };
@@ -132,14 +132,16 @@ static bool grid_of(const struct vg_plan *p, const struct vg_plan_request *r, co
         int n = axis == VG_X ? nx : ny;
         struct vg_axis_request q = axis_request(p, r, w, axis, 0, 0);
         struct vg_axis *a = axis == VG_X ? &grid->x : &grid->y;
-        int overlap = q.overlap < 0 ? q.halo_lo + q.halo_hi : q.overlap;
+        size_t lattice = (size_t)(q.origin_multiple % q.chroma ? q.origin_multiple * q.chroma : q.origin_multiple);
+        size_t cut = (size_t)(q.size_multiple % q.chroma ? q.size_multiple * q.chroma : q.size_multiple);
+        int overlap = (int)vgk_round_up((size_t)q.halo_lo, cut) + q.halo_hi; /* as vg_axis_make does */
+        overlap = q.overlap > overlap ? q.overlap : overlap;
         if (n > 1 && !q.fixed) {
             /* n tiles that share `overlap` with each neighbour, in steps that keep to the origins' lattice */
             int64_t step = ((int64_t)q.frame - overlap + n - 1) / n;
-            step = (step + q.origin_multiple - 1) / q.origin_multiple * q.origin_multiple;
             if (step <= 0)
                 return false;
-            q.tile = (int)(step + overlap);
+            q.tile = (int)vgk_round_up((size_t)step, lattice) + overlap;
         }
         if (vg_axis_make(&q, a, NULL) || (!q.fixed && a->n != n))
             return false;
@@ -153,80 +155,95 @@ static size_t budget(const struct vgk_backend *backend, const struct vgk_device 
     return max_bytes ? max_bytes : free_bytes ? free_bytes / 2 : SIZE_MAX;
 }
 
-/* Tries grids in the order of their cost until one fits.  Memory grows with a tile's pixels, so the whole frame's layout
- * tells which grids are worth a try. */
-static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
-                              bool stream, size_t max_bytes, size_t *least_bytes, struct cut *best,
-                              struct vgk_error *err)
+/* All grids, and columns to be run in bands, by cost.  Of the latter only some numbers: each takes many layouts. */
+static int list_candidates(const struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
+                           struct candidate **list)
 {
-    size_t smallest = *least_bytes;
     int n = 0, max_x = 1, max_y = 1;
     while (max_x < VG_MAX_TILES && r->width / (max_x + 1) >= 8)
         max_x++;
     while (max_y < VG_MAX_TILES && r->height / (max_y + 1) >= 8)
         max_y++;
-    struct candidate *list = malloc((size_t)max_x * max_y * n_ways * sizeof *list);
-    if (!list)
-        return vgk_fail(err, VGK_ERR_NOMEM, "no memory to plan");
+    if (!(*list = malloc((size_t)max_x * (size_t)(max_y + 1) * (size_t)n_ways * sizeof **list)))
+        return 0;
     for (int k = 0; k < n_ways; k++)
-        for (int ny = 1; ny <= max_y; ny++)
-            for (int nx = 1; nx <= max_x; nx++) {
-                struct candidate *c = &list[n];
-                if (!grid_of(p, r, &ways[k], nx, ny, &c->grid))
-                    continue;
+        for (int ny = 0; ny <= max_y; ny++)
+            for (int nx = ny ? 1 : 2; nx <= max_x; nx += ny ? 1 : 1 + nx / 6) {
+                struct candidate *c = &(*list)[n];
+                c->bands = !ny;
                 c->nx = nx;
-                c->ny = ny;
+                c->ny = ny ? ny : 1;
                 c->direct = ways[k].direct;
+                if (!grid_of(p, r, &ways[k], c->nx, c->ny, &c->grid))
+                    continue;
                 c->cost = (1 + vg_axis_waste(&c->grid.x)) * (1 + vg_axis_waste(&c->grid.y)) * ways[k].whole->work /
                           (ways[0].whole->work + 1);
                 n++;
             }
-    qsort(list, n, sizeof *list, by_cost);
+    qsort(*list, (size_t)n, sizeof **list, by_cost);
+    return n;
+}
+
+/* A guess at a candidate's bytes, rather low, from the whole frame's layout: activations grow with a tile's pixels, those
+ * of bands with its width. */
+static double guess(const struct candidate *c, const struct way *w, const struct vg_plan_request *r, size_t least_bands)
+{
+    double weights = (double)(w->whole->weights + w->whole->persistent), part = (double)c->grid.x.tile / r->width;
+    if (c->bands) {
+        double bands = (double)least_bands - weights;
+        return weights + 0.5 * (bands > 0 ? bands : 0) * part;
+    }
+    return weights + 0.75 * (double)w->whole->activations * part * c->grid.y.tile / r->height;
+}
+
+/* Tries grids in the order of their cost until one fits.  least_bands: what the whole frame needs in bands. */
+static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
+                              bool stream, size_t least_bands, size_t max_bytes, size_t *least_bytes, struct cut *best,
+                              struct vgk_error *err)
+{
+    struct candidate *list = NULL;
+    int n = list_candidates(p, r, ways, n_ways, &list);
+    if (!list)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory to plan");
     enum vgk_status s = VGK_ERR_UNSUPPORTED;
-    const struct candidate *least = NULL;
-    for (int i = 0; i < n && s; i++) {
-        const struct candidate *c = &list[i];
-        const struct way *w = &ways[n_ways > 1 && c->direct];
-        double pixels = (double)c->grid.x.tile * c->grid.y.tile;
-        double whole = (double)w->whole->exact.align[VG_X] * w->whole->exact.align[VG_Y];
-        whole = ceil(r->width / (double)w->whole->exact.align[VG_X]) *
-                ceil(r->height / (double)w->whole->exact.align[VG_Y]) * whole;
-        double expected = (double)(w->whole->weights + w->whole->persistent) +
-                          0.8 * (double)w->whole->activations * pixels / whole;
-        if (!least || pixels < (double)least->grid.x.tile * least->grid.y.tile ||
-            (c->direct && !least->direct && pixels <= (double)least->grid.x.tile * least->grid.y.tile))
-            least = c;
-        if (expected > (double)max_bytes)
-            continue;
-        struct vg_program *l = NULL;
-        if (vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct, stream), &l, NULL))
-            continue; /* too small a tile for the model's own padding, for instance */
-        if (vg_program_bytes(l) < smallest)
-            smallest = vg_program_bytes(l);
-        if (vg_program_bytes(l) <= max_bytes) {
-            best->grid = c->grid;
-            best->direct = c->direct;
-            best->program = l;
-            s = VGK_OK;
-        } else {
-            vg_program_free(&l);
+    double smallest = 1e300, narrowest = 1e300;
+    for (int i = 0; i < n; i++) {
+        double pixels = (double)list[i].grid.x.tile * list[i].grid.y.tile;
+        smallest = pixels < smallest ? pixels : smallest;
+        narrowest = list[i].grid.x.tile < narrowest ? list[i].grid.x.tile : narrowest;
+    }
+    p->quiet = true;
+    for (int again = 0; again < 2; again++) /* in the end, to say what would do, the smallest of all too */
+        for (int i = 0; i < n && s == VGK_ERR_UNSUPPORTED; i++) {
+            const struct candidate *c = &list[i];
+            const struct way *w = &ways[n_ways > 1 && c->direct];
+            struct vg_how how = how_to(p, c->direct, stream);
+            bool small = c->bands ? c->grid.x.tile <= 1.5 * narrowest
+                                  : (double)c->grid.x.tile * c->grid.y.tile <= 1.5 * smallest;
+            bool fits = guess(c, w, r, least_bands) <= (double)max_bytes;
+            if (again ? fits || !small : !fits)
+                continue;
+            struct vg_program *l = NULL;
+            int width = c->grid.x.tile, height = c->grid.y.tile;
+            enum vgk_status made = c->bands ? vg_plan_fit(p, width, height, how, max_bytes, least_bytes, &l)
+                                            : vg_plan_lay_out(p, width, height, how, &l, NULL);
+            if (made == VGK_ERR_NOMEM)
+                s = vgk_fail(err, made, "no memory to plan");
+            if (made || !l)
+                continue; /* too small a tile for the model's own padding, for instance */
+            *least_bytes = vg_program_bytes(l) < *least_bytes ? vg_program_bytes(l) : *least_bytes;
+            if (vg_program_bytes(l) <= max_bytes) {
+                *best = (struct cut){c->grid, c->direct, l};
+                s = VGK_OK;
+            } else {
+                vg_program_free(&l);
+            }
         }
-    }
-    for (int i = 0; i < n && s; i++) { /* say what would do: the smallest of all */
-        const struct candidate *c = &list[i];
-        struct vg_program *l = NULL;
-        if ((double)c->grid.x.tile * c->grid.y.tile > 1.5 * (double)least->grid.x.tile * least->grid.y.tile)
-            continue;
-        if (!vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct, stream), &l, NULL) &&
-            vg_program_bytes(l) < smallest)
-            smallest = vg_program_bytes(l);
-        vg_program_free(&l);
-    }
+    p->quiet = false;
     free(list);
     if (s)
         vg_plan_note(p, "tiles%s: at least %.1f MiB", stream ? " with weights from host memory" : "",
-                     (double)smallest / (1 << 20));
-    *least_bytes = smallest;
+                     (double)*least_bytes / (1 << 20));
     return s;
 }
 
@@ -245,6 +262,8 @@ static enum vgk_status check(const struct vg_plan_request *r, struct vgk_error *
     return VGK_OK;
 }
 
+static double frame_work(const struct cut *c) { return c->program->work * c->grid.x.n * c->grid.y.n; }
+
 /* Whether kernels compute in blocks that the model itself does not have. */
 static bool blocks(const struct vg_program *whole)
 {
@@ -259,7 +278,9 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
     struct way ways[2] = {{false, whole->program}, {true, NULL}};
     struct vg_program *first = NULL;
     *best = (struct cut){.grid = whole->grid};
-    enum vgk_status s = vg_plan_fit(p, width, height, how_to(p, false, stream), max_bytes, least, &best->program);
+    size_t bands = SIZE_MAX;
+    enum vgk_status s = vg_plan_fit(p, width, height, how_to(p, false, stream), max_bytes, &bands, &best->program);
+    *least = bands < *least ? bands : *least;
     if (s != VGK_ERR_UNSUPPORTED)
         return s == VGK_ERR_NOMEM ? vgk_fail(err, s, "no memory to plan") : s;
     if (stream) {
@@ -286,7 +307,7 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
     } else if (!s && *p->global_why && p->norms.mode != VG_NORM_TILE) {
         s = VGK_ERR_UNSUPPORTED;
     } else if (!s) {
-        s = choose(p, r, ways, n_ways, stream, max_bytes, least, best, err);
+        s = choose(p, r, ways, n_ways, stream, bands, max_bytes, least, best, err);
     }
     vg_program_free(&first);
     vg_program_free(&ways[1].whole);
@@ -318,11 +339,23 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     } else if (tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
         struct way ways[2] = {{false, whole.program}, {true, NULL}};
         s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
-        if (s == VGK_ERR_INVALID && blocks(whole.program) &&
-            !(s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, how_to(p, true, false),
-                                  &ways[1].whole, err)))
-            s = cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &best, err);
-        vg_program_free(&ways[1].whole);
+        if ((!s || s == VGK_ERR_INVALID) && blocks(whole.program)) { /* direct products need a smaller halo */
+            struct cut direct = {.program = NULL};
+            struct vgk_error why = {{0}};
+            enum vgk_status d = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.direct = true},
+                                                &ways[1].whole, &why);
+            d = d ? d : cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &direct, &why);
+            if (!d && (s || frame_work(&direct) < frame_work(&best))) {
+                vg_program_free(&best.program);
+                best = direct;
+                s = VGK_OK;
+            } else {
+                vg_program_free(&direct.program);
+                if (s && err)
+                    *err = why;
+            }
+            vg_program_free(&ways[1].whole);
+        }
     } else {
         size_t least = SIZE_MAX;
         s = VGK_ERR_UNSUPPORTED;

@@ -41,6 +41,7 @@ struct vg_plan {
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
     char global_why[512], warning[1024], ways[1024];
+    bool quiet; /* no notes now */
     struct vg_net *bound; /* while it is made: the net that was laid out last */
     struct vg_how bound_how;
     int bound_width, bound_height;

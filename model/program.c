@@ -94,8 +94,12 @@ static bool place_constant(struct constants *c, struct vg_net *net, const struct
 
 /* --- what the backend needs --- */
 
-/* Time of a product in Winograd F(6x6,3x3) against one of a direct convolution, transforms included: measured. */
-#define WINOGRAD_WORK 0.28
+/* What Winograd F(6x6,3x3) does for an output pixel, in products of a direct convolution, measured: its own products, and
+ * the transforms of each channel that goes in or out. */
+#define WINOGRAD_PRODUCTS (64.0 / 36)
+#define WINOGRAD_TRANSFORM 24.0
+/* And what any other op does for an element of its output, which is mostly to wait for memory. */
+#define ELEMENT_WORK 4.0
 /* Products in the time of a byte to host memory or back: 40 G products/s against 2 GB/s. */
 #define MOVE_WORK 20.0
 
@@ -114,18 +118,36 @@ struct maker {
     int *share;                    /* for each buffer: the one that it is computed in place of, -1 = none */
     bool *persistent;
     bool *packed_yet; /* for each op */
+    int busiest;      /* position */
     struct vg_block *windows, *carries, *scratches, *loads; /* for each buffer, each buffer, each position twice */
     size_t *host;     /* for each buffer: where it is spilled to */
     int *loaded;      /* for each op: the call that its weights are loaded for already */
     struct vgk_error *err;
 };
 
-static double products(const struct vg_net_op *op)
+/* Work of an op over the whole of its output; blocks: in Winograd's way. */
+static double work(const struct vg_net_op *op, bool blocks)
 {
     double n = (double)vgk_tensor_count(&op->out.t);
-    for (int d = 1; d < op->in[1].t.rank; d++)
-        n *= (double)op->in[1].t.dim[d];
-    return n;
+    const struct vgk_tensor *w = &op->in[1].t;
+    const struct vgk_conv *c = &op->op.p.conv;
+    switch (op->op.kind) {
+    case VGK_OP_CONV:
+        if (blocks) {
+            double in = (double)w->dim[1], out = (double)w->dim[0];
+            int by = (c->kernel[0] + 2) / 3, bx = (c->kernel[1] + 2) / 3;
+            return n * (WINOGRAD_PRODUCTS * in * by * bx + WINOGRAD_TRANSFORM * (in / out * by * (bx < 2 ? bx : 2) + 1));
+        }
+        for (int d = 1; d < w->rank; d++)
+            n *= (double)w->dim[d];
+        return n;
+    case VGK_OP_CONV_TRANSPOSE:
+        for (int d = 0; d < w->rank; d++)
+            n *= d == 1 ? 1 : d == 0 ? (double)w->dim[0] / c->groups : (double)w->dim[d] / c->stride[d - 2];
+        return n;
+    case VGK_OP_MATMUL: return n * (double)op->in[0].t.dim[op->in[0].t.rank - 1];
+    default: return n * ELEMENT_WORK;
+    }
 }
 
 static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, const struct vg_operand *in,
@@ -289,6 +311,7 @@ static enum vgk_status lay_out(struct maker *m)
         }
         status = vg_memplan(list, n, &m->p->activations);
         m->p->floor = vg_memplan_floor(list, n);
+        m->busiest = vg_memplan_busiest(list, n);
         for (int i = 0; i < n; i++)
             from[i]->offset = list[i].offset;
     }
@@ -481,8 +504,8 @@ static void add_work(struct maker *m)
     for (int i = 0; i < m->net->n_ops; i++) {
         const struct vg_net_op *op = &m->net->ops[i];
         m->p->n_recomputed += m->s->runs[i] > 1;
-        if (!op->dead && !op->view && op->op.kind == VGK_OP_CONV)
-            m->p->work += products(op) * m->s->runs[i] * (m->lattice[i][1] > 1 ? WINOGRAD_WORK : 1);
+        if (!op->dead && !op->view)
+            m->p->work += work(op, m->lattice[i][1] > 1) * m->s->runs[i];
     }
     m->p->work += MOVE_WORK * (double)m->p->moved; /* weights that are loaded not counted: they are in every such way */
 }
@@ -563,7 +586,8 @@ static void find_largest_kept(struct maker *m)
     for (int b = 0; b < m->net->n_buffers && m->p->bands > 1; b++) {
         const struct vg_storage *st = &m->s->storage[b];
         bool again = (m->request->recompute && m->request->recompute[b]) || (m->request->spill && m->request->spill[b]);
-        if (!st->banded && st->row_bytes && !again && m->net->buffers[b].bytes > m->p->largest_kept) {
+        bool there = st->first <= m->busiest && st->last >= m->busiest;
+        if (!st->banded && st->row_bytes && !again && there && m->net->buffers[b].bytes > m->p->largest_kept) {
             m->p->largest_kept = m->net->buffers[b].bytes;
             m->p->largest_kept_buffer = b;
         }

@@ -50,7 +50,8 @@ struct vg_program {
     size_t scratch_peak, floor;
     double work; /* products, those in Winograd blocks at what they cost, and moved bytes at theirs: to compare ways by */
     struct vg_analysis exact; /* with the blocks of the kernels that were chosen; not for output -1 */
-    size_t largest_kept; /* bytes of the largest buffer that is stored across levels though it could be made again */
+    size_t largest_kept; /* bytes of the largest buffer that is stored across levels when most is, though it could be made
+                            again */
     int largest_kept_buffer; /* -1 = none */
 };
 

@@ -3,25 +3,50 @@
 #include "weights.h"
 #include "simd.h"
 
-typedef uint8_t vu8 __attribute__((vector_size(VL), aligned(1), may_alias));
-typedef int8_t vi8 __attribute__((vector_size(VL)));
-typedef uint16_t vu16 __attribute__((vector_size(2 * VL), aligned(2), may_alias));
+INLINE vi widen_8(const uint8_t *p)
+{
+#if VGK_VL == 16 && defined(__AVX512F__)
+    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+#elif VGK_VL == 8 && defined(__AVX2__)
+    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
+#else
+    vi v;
+    for (int i = 0; i < VL; i++)
+        v[i] = p[i];
+    return v;
+#endif
+}
 
-/* Bytes in `from` to numbers; 4 bits of each from bit `shift` on. */
+INLINE vi widen_16(const uint16_t *p)
+{
+#if VGK_VL == 16 && defined(__AVX512F__)
+    return (vi)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+#elif VGK_VL == 8 && defined(__AVX2__)
+    return (vi)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p));
+#else
+    vi v;
+    for (int i = 0; i < VL; i++)
+        v[i] = p[i];
+    return v;
+#endif
+}
+
+/* Bytes to numbers; of small types 4 bits of each from bit `shift` on. */
 INLINE vf number(const enum vgk_type type, const int shift, const uint8_t *from)
 {
-    vu8 b = *(const vu8 *)from;
+    vi b = widen_8(from);
     switch (type) {
-    case VGK_I8: return __builtin_convertvector((vi8)b, vf);
-    case VGK_I4: return __builtin_convertvector((vi8)(((b >> shift & 15) ^ 8) - 8), vf);
-    case VGK_U4: return __builtin_convertvector(b >> shift & 15, vf);
-    default: return __builtin_convertvector(b, vf);
+    case VGK_I8: b = b << 24 >> 24; break;
+    case VGK_I4: b = ((b >> shift & 15) ^ 8) - 8; break;
+    case VGK_U4: b = b >> shift & 15; break;
+    default: break;
     }
+    return __builtin_convertvector(b, vf);
 }
 
 INLINE vf half(const enum vgk_type type, const uint16_t *from)
 {
-    vi h = __builtin_convertvector(*(const vu16 *)from, vi);
+    vi h = widen_16(from);
     if (type == VGK_BF16)
         return (vf)(h << 16);
     /* The exponent's bias is 15 there and 127 here; infinities and NaN have the largest one in both. */

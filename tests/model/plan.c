@@ -135,6 +135,65 @@ static void budgets(void)
     expect(spilled && streamed > 12);
 }
 
+/* --- what is planned gives the same picture --- */
+
+static int columns_in_bands, compared;
+
+static void same_picture(const char *name, struct vg_model *m, int width, int height)
+{
+    static const double steps[] = {0.6, 0.3, 0.15, 0.08, 0.04};
+    struct nets_picture in = nets_picture(VGK_FRAME_PACKED, width, height, true);
+    struct vg_plan *p;
+    expectf(plan(m, width, height, (size_t)1 << 32, &p) == VGK_OK, "%s: %s", name, err.text);
+    size_t most = p ? vg_plan_info(p)->arena_bytes : 0;
+    vg_plan_free(&p);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && most; i++) {
+        size_t budget = (size_t)((double)most * steps[i]);
+        if (plan(m, width, height, budget, &p))
+            break;
+        const struct vg_plan_info *info = vg_plan_info(p);
+        struct nets_how how = {.bands = 1, .exact = info->direct};
+        struct nets_run whole = {.run = NULL};
+        struct vg_run *r = NULL;
+        int w = vg_axis_scale(&p->grid.x, width), h = vg_axis_scale(&p->grid.y, height);
+        struct nets_picture want = nets_picture(VGK_FRAME_PACKED, w, h, false), got = nets_picture(VGK_FRAME_PACKED, w, h, false);
+        expectf(nets_open(&whole, m, cpu, width, height, &how, &err) == VGK_OK && vg_run_open(p, &r, &err) == VGK_OK, "%s: %s",
+                name, err.text);
+        expectf(vgk_cpu.bytes_peak(cpu) >= info->arena_bytes, "%s", name);
+        expectf(nets_frame(whole.run, &whole.plan.grid, &in, &want, &err) == VGK_OK &&
+                nets_frame(r, info->grid, &in, &got, &err) == VGK_OK, "%s: %s", name, err.text);
+        expectf(!memcmp(want.data, got.data, want.bytes), "%s in %zu bytes: %dx%d tiles, %d bands, %d spilled%s", name, budget,
+                info->grid->x.n, info->grid->y.n, info->bands, info->n_spilled, info->streams ? ", streamed" : "");
+        columns_in_bands += info->bands > 1 && info->grid->x.n > 1;
+        compared++;
+        vg_run_close(&r);
+        vg_plan_free(&p);
+        nets_close(&whole);
+        free(want.data);
+        free(got.data);
+    }
+    free(in.data);
+}
+
+static void same_pictures(void)
+{
+    struct vg_model *m = load("upscale2x");
+    same_picture("upscale2x", m, 200, 150);
+    vg_model_unref(&m);
+    m = with_norms();
+    same_picture("norms", m, 150, 200);
+    vg_model_unref(&m);
+    for (int seed = 1; seed <= 10; seed++) {
+        char name[32];
+        snprintf(name, sizeof name, "seed %d", seed);
+        if ((m = nets_random(seed, seed % 4 == 0, &err)))
+            same_picture(name, m, 131, 120);
+        vg_model_unref(&m);
+    }
+    printf("%d plans compared with the whole frame, %d of them columns in bands\n", compared, columns_in_bands);
+    expect(compared > 30 && columns_in_bands > 5);
+}
+
 /* --- tiles asked for --- */
 
 static enum vgk_status tiled(struct vg_model *m, int width, int height, int tile_width, int tile_height, int overlap,
@@ -386,6 +445,7 @@ int main(int argc, char **argv)
     fixtures = argv + (argc > 1 ? 2 : 1);
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, NULL);
     run(budgets);
+    run(same_pictures);
     run(explicit_tiles);
     run(odd_frames);
     run(words);
