@@ -27,9 +27,9 @@ struct vg_schedule_request {
 
 enum vg_call_type { VG_CALL_OP, VG_CALL_READ, VG_CALL_WRITE, VG_CALL_SAVE, VG_CALL_RESTORE };
 
-/* One thing to do.  Rows are of the op's output value (OP), of an input or output of the net (READ, WRITE: all inputs that
- * depend on the frame, states behind the others; all such outputs), or of the buffer (SAVE: the window's last rows to the
- * carry store; RESTORE: back to the window's begin). */
+/* One thing to do.  Rows are of the op's output value (OP), of an input or output of the net (READ, WRITE: all inputs
+ * that depend on the frame, states behind the others; all such outputs), or of the buffer (SAVE: the window's last rows
+ * to the carry store; RESTORE: back to the window's begin). */
 struct vg_call {
     enum vg_call_type type;
     int what;             /* op, input, output or buffer */

@@ -6,7 +6,8 @@
 
 #define MAX_CHAIN 8
 
-/* The grid is made of `n` steps of arithmetic with constants, the last one first; side: which operand is the constant. */
+/* The grid is made of `n` steps of arithmetic with constants, the last one first; side: which operand is the
+ * constant. */
 struct chain {
     const struct vg_net_op *op[MAX_CHAIN];
     int side[MAX_CHAIN], n;
@@ -54,7 +55,9 @@ static void affine(const struct chain *c, const int64_t *place, double *a, doubl
     for (int k = c->n - 1; k >= 0; k--) {
         double x = constant_at(&c->op[k]->in[c->side[k]].t, place);
         switch (c->op[k]->op.p.binary.fn) {
-        case VGK_ADD: *a += x; break;
+        case VGK_ADD:
+            *a += x;
+            break;
         case VGK_SUB:
             *a = c->side[k] ? *a - x : x - *a;
             *b = c->side[k] ? *b : -*b;
@@ -81,7 +84,8 @@ static bool is_place(const struct chain *c, const struct vg_net_op *sample)
         for (int d = grid->rank - 1; d >= 0; rest /= grid->dim[d--])
             place[d] = rest % grid->dim[d];
         int d = spatial - 1 - (int)place[grid->rank - 1]; /* numbers are x, y, z; dimensions z, y, x */
-        double size = (double)x->dim[2 + d], scale = sample->op.p.sample.align_corners ? (size - 1) / 2 : size / 2, a, b;
+        double size = (double)x->dim[2 + d], scale = sample->op.p.sample.align_corners ? (size - 1) / 2 : size / 2, a,
+               b;
         affine(c, place, &a, &b);
         double at = (a + 1) * scale - (sample->op.p.sample.align_corners ? 0 : 0.5);
         if (!(fabs(at - (double)place[1 + d]) <= 1e-3 + 1e-6 * size) || !(fabs(b * scale - 1) <= 1e-4))

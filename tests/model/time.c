@@ -72,8 +72,8 @@ static int window_begin(const struct vg_plan_info *info, int k)
 static int clamp(int i, int n) { return i < 0 ? 0 : i < n ? i : n - 1; }
 
 /* n windows; out has n * emit frames. */
-static enum vgk_status play(struct vg_run *r, const struct vg_plan_info *info, const struct clip *in, int n, struct clip *out,
-                            struct vgk_error *err)
+static enum vgk_status play(struct vg_run *r, const struct vg_plan_info *info, const struct clip *in, int n,
+                            struct clip *out, struct vgk_error *err)
 {
     enum vgk_status s = VGK_OK;
     vg_run_reset(r);
@@ -96,7 +96,8 @@ static float pixel(const struct nets_picture *p, int64_t y, int64_t x, int c)
 }
 
 /* The window's frames, padded, as an input wants them: row-major. */
-static void fill_frames(const struct vg_port *port, const struct vgk_tensor *t, const struct nets_picture *window, int n)
+static void fill_frames(const struct vg_port *port, const struct vgk_tensor *t, const struct nets_picture *window,
+                        int n)
 {
     for (int k = 0; k < (port->frames ? port->frames : n); k++) {
         struct vgk_tensor f = vg_port_frame(port, t, k);
@@ -116,12 +117,13 @@ static struct vgk_tensor dense(const struct vgk_tensor *like)
 }
 
 /* Bytes that are not those of the tensor's values, rounded; values next to a half may go either way. */
-static int64_t differing(const struct vg_net *net, int output, const struct vgk_tensor *t, const struct nets_picture *out,
-                         int n)
+static int64_t differing(const struct vg_model *m, const struct vg_net *net, int output, const struct vgk_tensor *t,
+                         const struct nets_picture *out, int n)
 {
     struct vg_port port;
     int64_t wrong = 0;
-    expect(vg_port_of(t, net->values[net->outputs[output]].axis, &port) && port.frames == n);
+    expect(vg_port_of(t, net->values[net->outputs[output]].axis, &m->roles.inputs[m->frame_input].port, &port) &&
+           port.frames == n);
     for (int k = 0; k < n; k++) {
         struct vgk_tensor f = vg_port_frame(&port, t, k);
         const struct vgk_frame *p = &out[k].f;
@@ -191,7 +193,7 @@ static void against_tensors(const char *name, int width, int height, int steps, 
                 memcpy(ins[roles->states[i].input].data, ins[roles->states[i].source].data,
                        (size_t)vgk_tensor_count(&ins[roles->states[i].input]) * sizeof(float));
         s = vg_run_tensors(o.run, ins, net->n_inputs, outs, net->n_outputs, &err);
-        wrong += differing(net, m->frame_output, &outs[m->frame_output], &out.frame[k * info->emit], info->emit);
+        wrong += differing(m, net, m->frame_output, &outs[m->frame_output], &out.frame[k * info->emit], info->emit);
         for (int i = 0; i < roles->n_states; i++)
             if (roles->states[i].output >= 0)
                 memcpy(ins[roles->states[i].input].data, outs[roles->states[i].output].data,
@@ -243,17 +245,23 @@ static void tile(const char *name, struct vg_model *m, struct vgk_device *device
                  int tile_height, int steps, enum vgk_frame_layout layout, struct tally *tally)
 {
     int chroma = layout == VGK_FRAME_I420 ? 2 : 1;
-    struct vg_plan_request request = {.width = width, .height = height, .chroma_x = chroma, .chroma_y = chroma,
-                                      .tile_width = tile_width, .tile_height = tile_height, .overlap_x = -1,
-                                      .overlap_y = -1, .max_bytes = (size_t)1 << 30};
+    struct vg_plan_request request = {.width = width,
+                                      .height = height,
+                                      .chroma_x = chroma,
+                                      .chroma_y = chroma,
+                                      .tile_width = tile_width,
+                                      .tile_height = tile_height,
+                                      .overlap_x = -1,
+                                      .overlap_y = -1,
+                                      .max_bytes = (size_t)1 << 30};
     struct vg_plan *plan = NULL;
     struct vg_run *r = NULL;
     struct nets_run whole = {.run = NULL};
     struct vgk_error err = {{0}};
     enum vgk_status s = vg_plan_make(m, &vgk_cpu, device, &request, &plan, &err);
     if (s) {
-        expectf(s == VGK_ERR_INVALID && strstr(err.text, "give"), "%s %dx%d in %dx%d: %s", name, width, height, tile_width,
-                tile_height, err.text);
+        expectf(s == VGK_ERR_INVALID && strstr(err.text, "give"), "%s %dx%d in %dx%d: %s", name, width, height,
+                tile_width, tile_height, err.text);
         tally->refused++;
         return;
     }
@@ -281,9 +289,9 @@ static void tile(const char *name, struct vg_model *m, struct vgk_device *device
                 worst = d > worst ? d : worst;
                 first = d && first < 0 ? k : first;
             }
-        expectf(!wrong, "%s %dx%d (%s) in %dx%d tiles of %dx%d, %s: %d bytes differ by up to %d, first in frame %d", name, width,
-                height, chroma == 2 ? "I420" : "RGB", x->n, y->n, x->tile, y->tile, info->direct ? "direct" : "blocks", wrong,
-                worst, first);
+        expectf(!wrong, "%s %dx%d (%s) in %dx%d tiles of %dx%d, %s: %d bytes differ by up to %d, first in frame %d",
+                name, width, height, chroma == 2 ? "I420" : "RGB", x->n, y->n, x->tile, y->tile,
+                info->direct ? "direct" : "blocks", wrong, worst, first);
         tally->equal += !wrong;
         tally->several += x->n * y->n > 1;
         clip_free(&in);
@@ -297,23 +305,24 @@ static void tile(const char *name, struct vg_model *m, struct vgk_device *device
 
 static void tiles(void)
 {
-    static const char *const names[] = {"fastdvd_w5", "temporal_attn", "convgru", "vsr_x2", "ifnet", "causal3d_full",
-                                        "causal3d_chunk", "warp16_border", "warp16_zeros", "warp20_reflect"};
+    static const char *const names[] = {"fastdvd_w5",   "temporal_attn", "convgru",        "vsr_x2",
+                                        "ifnet",        "causal3d_full", "causal3d_chunk", "warp16_border",
+                                        "warp16_zeros", "warp20_reflect"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct vg_model *m = load(names[i]);
         struct tally t = {0, 0, 0};
         if (!m)
             continue;
         const struct vg_summary *sum = vg_model_summary(m);
-        int halo = sum->halo_left + sum->halo_right, align = sum->align_x, more = sum->emit > 1 ? 12 : 30;
+        int halo = sum->halo_left + sum->halo_right, align = sum->align_x, more = sum->emit > 1 ? 10 : 30;
         kit_seed(20 + i);
-        for (int k = 0; k < 21; k++)
+        for (int k = 0; k < 22; k++)
             tile(names[i], m, k % 4 == 3 ? cpu : exact_cpu, 2 * kit_int(halo / 2 + 8, halo / 2 + more) + 1,
-                 2 * kit_int(halo / 2 + 8, halo / 2 + more) + 1, halo + kit_int(align, 4 * align + more / 3),
-                 halo + kit_int(align, 4 * align + more / 3), sum->n_states ? 3 : 1,
+                 2 * kit_int(halo / 2 + 8, halo / 2 + more) + 1, halo + kit_int(2 * align, 4 * align + more / 2),
+                 halo + kit_int(2 * align, 4 * align + more / 2), sum->n_states ? 6 / sum->emit : 1,
                  k % 2 ? VGK_FRAME_I420 : VGK_FRAME_PACKED, &t);
         printf("%s: %d equal, %d of them in several tiles, %d refused\n", names[i], t.equal, t.several, t.refused);
-        expectf(t.several >= 15, "%s: %d", names[i], t.several);
+        expectf(t.equal >= 20 && t.several >= 10, "%s: %d, %d", names[i], t.equal, t.several);
         vg_model_unref(&m);
     }
 }
@@ -327,8 +336,8 @@ static void fifty_steps(void)
         if (!m)
             continue;
         int halo = vg_model_summary(m)->halo_left + vg_model_summary(m)->halo_right;
-        tile(names[i], m, exact_cpu, 2 * halo + 31, 2 * halo + 23, halo + 12, halo + 14,
-             50 / vg_model_summary(m)->emit, VGK_FRAME_PACKED, &t);
+        tile(names[i], m, exact_cpu, 2 * halo + 31, 2 * halo + 23, halo + 12, halo + 14, 50 / vg_model_summary(m)->emit,
+             VGK_FRAME_PACKED, &t);
         expect(t.several == 1);
         vg_model_unref(&m);
     }
@@ -341,18 +350,29 @@ static const struct known {
     const char *name;
     int scale, align, left, right, window, emit, hop, centre, back, ahead, states, parameters;
 } known[] = {
-    {"johnson", 1, 4, -1, -1, 1, 1, 1, 0, 0, 0, 0, 0},      {"johnson_deconv", 1, 4, -1, -1, 1, 1, 1, 0, 0, 0, 0, 0},
-    {"condin", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},       {"srvgg_x2", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
-    {"rrdb_x4", 4, 1, 19, 19, 1, 1, 1, 0, 0, 0, 0, 0},      {"unet_gn17", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},
-    {"unet_gn21", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},    {"temporal_attn", 1, 1, 1, 1, 8, 8, 8, 0, 7, 7, 0, 0},
-    {"fastdvd_w5", 1, 4, 55, 48, 5, 1, 1, 2, 2, 2, 0, 1},   {"convgru", 1, 1, 4, 4, 1, 1, 1, 0, 0, 0, 1, 0},
-    {"vsr_x2", 2, 2, 16, 16, 1, 1, 1, 0, 0, 0, 2, 0},       {"warp16_border", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},
-    {"warp16_zeros", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},   {"warp20_reflect", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},
-    {"ifnet", 1, 8, 38, 24, 2, 1, 1, -1, 0, 1, 0, 0},       {"causal3d_full", 1, 2, 6, 5, 8, 8, 8, 0, 8, 0, 0, 0},
+    {"johnson", 1, 4, -1, -1, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"johnson_deconv", 1, 4, -1, -1, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"condin", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"srvgg_x2", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"rrdb_x4", 4, 1, 19, 19, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"unet_gn17", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"unet_gn21", 1, 2, -1, -1, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"temporal_attn", 1, 1, 1, 1, 8, 8, 8, 0, 7, 7, 0, 0},
+    {"fastdvd_w5", 1, 4, 55, 48, 5, 1, 1, 2, 2, 2, 0, 1},
+    {"convgru", 1, 1, 4, 4, 1, 1, 1, 0, 0, 0, 1, 0},
+    {"vsr_x2", 2, 2, 16, 16, 1, 1, 1, 0, 0, 0, 2, 0},
+    {"warp16_border", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"warp16_zeros", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"warp20_reflect", 1, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 1},
+    {"ifnet", 1, 8, 38, 24, 2, 1, 1, -1, 0, 1, 0, 0},
+    {"causal3d_full", 1, 2, 6, 5, 8, 8, 8, 0, 8, 0, 0, 0},
     /* The graph tells no reach in time where states join it, or sizes do not follow a stride: the whole window. */
-    {"causal3d_chunk", 1, 2, 6, 5, 2, 2, 2, 0, 1, 1, 4, 0}, {"conv3d_misc", 1, 4, -1, -1, 9, 9, 9, 0, 8, 8, 0, 0},
-    {"qdq_int8", 1, 1, 4, 4, 1, 1, 1, 0, 0, 0, 0, 0},       {"fp16_weights", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
-    {"bf16_weights", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},   {"fp16_full", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"causal3d_chunk", 1, 2, 6, 5, 2, 2, 2, 0, 1, 1, 4, 0},
+    {"conv3d_misc", 1, 4, -1, -1, 9, 9, 9, 0, 8, 8, 0, 0},
+    {"qdq_int8", 1, 1, 4, 4, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"fp16_weights", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"bf16_weights", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
+    {"fp16_full", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
     {"ext_data", 2, 1, 6, 6, 1, 1, 1, 0, 0, 0, 0, 0},
 };
 
@@ -361,15 +381,14 @@ static void check_summary(const struct known *k, const struct vg_model *m)
     const struct vg_summary *s = vg_model_summary(m);
     expectf(s->scale_num == k->scale && s->scale_den == 1 && s->align_x == k->align && s->align_y == k->align,
             "%s: %d/%d, align %d %d", k->name, s->scale_num, s->scale_den, s->align_x, s->align_y);
-    expectf(s->global == (k->left < 0) &&
-                (s->global || (s->halo_left == k->left && s->halo_top == k->left && s->halo_right == k->right &&
-                               s->halo_bottom == k->right)),
+    expectf(s->global == (k->left < 0) && (s->global || (s->halo_left == k->left && s->halo_top == k->left &&
+                                                         s->halo_right == k->right && s->halo_bottom == k->right)),
             "%s: halo %d %d %d %d", k->name, s->halo_left, s->halo_top, s->halo_right, s->halo_bottom);
     expectf(s->window == k->window && s->emit == k->emit && s->hop == k->hop && s->centre == k->centre &&
                 s->look_back == k->back && s->look_ahead == k->ahead && s->n_states == k->states &&
                 s->n_parameters == k->parameters,
-            "%s: window %d, emit %d, hop %d, centre %d, back %d, ahead %d, %d states, %d parameters", k->name, s->window,
-            s->emit, s->hop, s->centre, s->look_back, s->look_ahead, s->n_states, s->n_parameters);
+            "%s: window %d, emit %d, hop %d, centre %d, back %d, ahead %d, %d states, %d parameters", k->name,
+            s->window, s->emit, s->hop, s->centre, s->look_back, s->look_ahead, s->n_states, s->n_parameters);
 }
 
 static void summaries(void)
@@ -399,8 +418,8 @@ static void roles_by_name(void)
                 const char *out = role->output < 0 ? "x" : m->graph->values[m->graph->outputs[role->output]].name;
                 char want[32];
                 snprintf(want, sizeof want, "%.*s_out", (int)strcspn(in, "_"), in);
-                expectf(!strcmp(out, strcmp(in, "prev") ? want : "x") && role->first == !strcmp(in, "prev"), "%s: %s from %s",
-                        k->name, in, out);
+                expectf(!strcmp(out, strcmp(in, "prev") ? want : "x") && role->first == !strcmp(in, "prev"),
+                        "%s: %s from %s", k->name, in, out);
                 expectf(m->roles.inputs[role->input].size.den[VG_X] == (strcmp(in, "c2_in") ? 1 : 2), "%s", in);
             }
             vg_model_unref(&m);
@@ -417,7 +436,8 @@ static void refuse(const char *name, const char *info, const char *text)
     snprintf(path, sizeof path, "%s/%s.onnx", folder, name);
     sidecar(name, info);
     enum vgk_status s = vg_model_load(path, &m, &err);
-    expectf((s == VGK_ERR_INVALID || s == VGK_ERR_UNSUPPORTED) && !m && strstr(err.text, text), "%s: %s", name, err.text);
+    expectf((s == VGK_ERR_INVALID || s == VGK_ERR_UNSUPPORTED) && !m && strstr(err.text, text), "%s: %s", name,
+            err.text);
     sidecar(name, NULL);
 }
 
@@ -447,8 +467,14 @@ static enum vgk_status ask(const char *name, int window, int hop, int emit, size
 {
     struct vg_model *m = load(name);
     struct vg_plan *p = NULL;
-    struct vg_plan_request r = {.width = 61, .height = 47, .overlap_x = -1, .overlap_y = -1, .window = window, .hop = hop,
-                                .emit = emit, .max_bytes = max_bytes};
+    struct vg_plan_request r = {.width = 61,
+                                .height = 47,
+                                .overlap_x = -1,
+                                .overlap_y = -1,
+                                .window = window,
+                                .hop = hop,
+                                .emit = emit,
+                                .max_bytes = max_bytes};
     enum vgk_status s = m ? vg_plan_make(m, &vgk_cpu, exact_cpu, &r, &p, err) : VGK_ERR_FILE;
     if (!s && info)
         *info = *vg_plan_info(p);
@@ -463,7 +489,8 @@ static void requests(void)
     struct vg_plan_info i;
     struct vgk_error err;
     const size_t room = (size_t)1 << 30;
-    expect(!ask("causal3d_full", 5, 0, 0, room, &i, &err) && i.window == 5 && i.emit == 5 && i.hop == 5 && i.centre == 0);
+    expect(!ask("causal3d_full", 5, 0, 0, room, &i, &err) && i.window == 5 && i.emit == 5 && i.hop == 5 &&
+           i.centre == 0);
     expect(!ask("causal3d_full", 12, 4, 0, room, &i, &err) && i.window == 12 && i.emit == 12 && i.hop == 4);
     expect(!ask("fastdvd_w5", 0, 0, 0, room, &i, &err) && i.window == 5 && i.emit == 1 && i.hop == 1 && i.centre == 2);
     expect(!ask("ifnet", 0, 0, 3, room, &i, &err) && i.window == 2 && i.emit == 3 && i.hop == 1 && i.centre == -1);
@@ -478,7 +505,7 @@ static void requests(void)
     const char *at = strstr(err.text, "needs at least ");
     size_t least = at ? strtoull(at + strlen("needs at least "), NULL, 10) : 0;
     expectf(least > 0 && !ask("convgru", 0, 0, 0, least, &i, &err) && i.arena_bytes == least &&
-                i.state_bytes == 2 * vgk_round_up(61 * 47 * 8 * 4, VGK_ALIGN) && i.grid->x.n == i.grid->x.n,
+                i.state_bytes == 2 * vgk_round_up(61 * 47 * 8 * 4, VGK_ALIGN),
             "%zu: %s", least, err.text);
     expect(ask("convgru", 0, 0, 0, least - 1, NULL, &err) == VGK_ERR_NOMEM);
 }
@@ -494,8 +521,14 @@ struct player {
 
 static bool open_player(struct player *p, const char *name, int width, int height, int tile_size, int window, int emit)
 {
-    struct vg_plan_request r = {.width = width, .height = height, .tile_width = tile_size, .tile_height = tile_size,
-                                .overlap_x = -1, .overlap_y = -1, .window = window, .emit = emit,
+    struct vg_plan_request r = {.width = width,
+                                .height = height,
+                                .tile_width = tile_size,
+                                .tile_height = tile_size,
+                                .overlap_x = -1,
+                                .overlap_y = -1,
+                                .window = window,
+                                .emit = emit,
                                 .max_bytes = (size_t)1 << 30};
     struct vgk_error err = {{0}};
     *p = (struct player){load(name), NULL, NULL};
@@ -571,8 +604,8 @@ static void between(void)
         for (int k = 0; k < 3; k++) {
             *(float *)ins[2].data = (float)(k + 1) / 4;
             expect(vg_run_tensors(o.run, ins, 3, &result, 1, &err) == VGK_OK);
-            expectf(differing(net, 0, &result, &out.frame[k], 1) == 0, "frame %d of 3", k);
-            expect(differing(net, 0, &result, &out.frame[(k + 1) % 3], 1) > W * H / 10); /* the times matter */
+            expectf(differing(p.m, net, 0, &result, &out.frame[k], 1) == 0, "frame %d of 3", k);
+            expect(differing(p.m, net, 0, &result, &out.frame[(k + 1) % 3], 1) > W * H / 10); /* the times matter */
         }
         for (int i = 0; i < 3; i++)
             free(ins[i].data);
@@ -598,8 +631,8 @@ static void resets(void)
             int n = N * info->emit, worst;
             struct clip out[3];
             for (int k = 0; k < 3; k++)
-                out[k] = clip_new(VGK_FRAME_PACKED, n, vg_axis_scale(&info->grid->x, W), vg_axis_scale(&info->grid->y, H),
-                                  false);
+                out[k] = clip_new(VGK_FRAME_PACKED, n, vg_axis_scale(&info->grid->x, W),
+                                  vg_axis_scale(&info->grid->y, H), false);
             expect(!play(p.run, info, &in, N, &out[0], &err) && !play(p.run, info, &in, N, &out[1], &err));
             expectf(bytes_off(&out[0], &out[1], n, &worst) == 0, "%s: remembers across a reset", names[i]);
             struct vgk_frame window[16], emitted[16];
@@ -609,7 +642,8 @@ static void resets(void)
             }
             size_t peak = vgk_cpu.bytes_peak(exact_cpu);
             fm_fail_at(1); /* the first allocation would fail, and be told */
-            enum vgk_status s = vg_run_tile(p.run, 0, 0, window, &(struct vgk_colour){.full_range = true}, emitted, &err);
+            enum vgk_status s =
+                vg_run_tile(p.run, 0, 0, window, &(struct vgk_colour){.full_range = true}, emitted, &err);
             vg_run_next(p.run);
             expectf(!fm_stop() && !s && vgk_cpu.bytes_peak(exact_cpu) == peak, "%s: allocates", names[i]);
             expectf(bytes_off(&out[0], &out[2], info->emit, &worst) > W * H / 10, "%s: forgets", names[i]);
