@@ -254,7 +254,7 @@ static enum vgk_status analyse(struct vg_model *m, int size_x, int size_y, struc
         s = vg_net_analyse(net, m->frame_output, NULL, a, err);
         if (s)
             vgk_error_prefix(err, "%s", sum->path);
-        else if (!vg_port_of(&out->t, out->axis, &port)) {
+        else if (!vg_port_of(&out->t, out->axis, &m->roles.inputs[m->frame_input].port, &port)) {
             char text[128];
             s = vgk_fail(err, VGK_ERR_INVALID, "%s is no image model: output '%s' is %s, expected 3 channels, or 3 for each "
                          "frame", sum->path, out->name, vgk_tensor_describe(&out->t, text, sizeof text));

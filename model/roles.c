@@ -79,12 +79,14 @@ struct vgk_tensor vg_port_frame(const struct vg_port *p, const struct vgk_tensor
     return frame;
 }
 
-bool vg_port_of(const struct vgk_tensor *t, const int axis[VG_AXES], struct vg_port *p)
+bool vg_port_of(const struct vgk_tensor *t, const int axis[VG_AXES], const struct vg_port *input, struct vg_port *p)
 {
     *p = (struct vg_port){.time = -1, .channel = -1, .axis = {axis[VG_X], axis[VG_Y]}, .frames = 1};
-    for (int d = t->rank - 1; d > 0; d--) /* of two, the one further in front, as in [1,3,3,H,W] */
+    for (int d = t->rank - 1; d > 0; d--)
         if (d != axis[VG_X] && d != axis[VG_Y] && t->dim[d] == 3)
             p->channel = d;
+    if (input->time >= 0 && input->axis[VG_Y] == axis[VG_Y] && input->channel < t->rank && t->dim[input->channel] == 3)
+        p->channel = input->channel;
     for (int d = 1; d < t->rank && p->channel < 0 && t->rank == 4; d++)
         if (d != axis[VG_X] && d != axis[VG_Y] && t->dim[d] % 3 == 0 && t->dim[d] > 0)
             p->channel = d;
@@ -341,6 +343,10 @@ static enum vgk_status find_output(struct finder *f)
         if (wanted ? !strcmp(output(f, i)->name, wanted) : may_be_picture(f, i))
             f->r->frame_output = i;
     }
+    struct vg_port p;
+    for (int i = 0; i < f->g->n_outputs && f->r->frame_output < 0 && !wanted; i++) /* the picture is a state, too */
+        if (picture(output(f, i), NULL, true, &p))
+            f->r->frame_output = i;
     if (f->r->frame_output >= 0)
         return VGK_OK;
     describe_all(f, false, all, sizeof all);

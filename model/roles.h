@@ -53,8 +53,9 @@ struct vg_roles {
 enum vgk_status vg_roles_find(const struct vg_graph *, const struct vg_modelinfo *, const char *name, struct vg_arena *,
                               struct vg_roles *, struct vgk_error *);
 
-/* A tensor with axes where they are: how frames lie in it.  False when it has no three channels. */
-bool vg_port_of(const struct vgk_tensor *, const int axis[VG_AXES], struct vg_port *);
+/* An output with axes where they are: how frames lie in it; where that leaves a choice, as in the input.  False when it
+ * has no three channels. */
+bool vg_port_of(const struct vgk_tensor *, const int axis[VG_AXES], const struct vg_port *input, struct vg_port *);
 
 /* Frame k of those in `t` as [1,3,H,W]. */
 struct vgk_tensor vg_port_frame(const struct vg_port *, const struct vgk_tensor *t, int k);

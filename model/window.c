@@ -117,7 +117,7 @@ enum vgk_status vg_window_emit(const struct vg_model *m, const struct vg_net *ne
 {
     const struct vg_net_value *out = &net->values[net->outputs[m->frame_output]];
     struct vg_port port;
-    if (!vg_port_of(&out->t, out->axis, &port))
+    if (!vg_port_of(&out->t, out->axis, &m->roles.inputs[m->frame_input].port, &port))
         return vgk_fail(err, VGK_ERR_INVALID, "%s: its output has no frames for a window of %d", m->summary.path,
                         info->window);
     if (vg_window_time_input(m) < 0)

