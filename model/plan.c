@@ -353,6 +353,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
                 vg_program_free(&direct.program);
                 if (s && err)
                     *err = why;
+                s = s ? d : s;
             }
             vg_program_free(&ways[1].whole);
         }
