@@ -204,6 +204,15 @@ cross() {
     esac
 }
 
+# The export recipe of docs/model-files.md, where there is a Python with torch.
+recipe() {
+    if [ -z "${VIDGEN_TORCH:-}" ]; then
+        result skip recipe "torch takes 3 GB: set VIDGEN_TORCH to a Python with torch, onnxscript and onnxruntime"
+        return
+    fi
+    script_tests recipe "$VIDGEN_TORCH" tests/compare/export_recipe.py --program "$build/tests/bench/bench-model"
+}
+
 mkdir -p "$logs"
 : >"$results"
 rm -f "$logs/explained"
@@ -239,6 +248,7 @@ script_tests cli sh tests/cli.sh "$build"
 
 step compare
 compare
+recipe
 
 if [ $quick = no ]; then
     step sanitizers

@@ -237,8 +237,12 @@ int main(int argc, char **argv)
     if (argc > 1 && stat(script, &st))
         return folder(argv[1], argc > 2 ? argv[2] : NULL).failed > 0;
     bool debian = !stat(root, &st);
-    if (argc > 1)
+    if (argc > 1) {
         table_of_operators(argv[1]);
+        snprintf(path, sizeof path, "%s/tests/fixtures/torch", argv[1]);
+        struct result r = folder(path, NULL);
+        expectf(r.passed == 24 && r.failed == 0, "torch: %d passed, %d failed", r.passed, r.failed);
+    }
     for (size_t i = 0; i < sizeof parts / sizeof *parts && debian; i++) {
         snprintf(path, sizeof path, "%s/%s", root, parts[i]);
         struct result r = folder(path, NULL);
