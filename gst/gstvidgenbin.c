@@ -14,6 +14,8 @@
  * orders).  Timestamps, flags and metas of the frames are kept.  Without a model-file video is painted in a style; the
  * weights of the three styles can be changed while it plays, and so can the model.
  *
+ * Models may take single frames or several; one that makes new frames between two raises the frame rate.
+ *
  * Every frame is made, however late, unless qos is set: then frames that the sink is past are dropped whole, before any
  * work is done on them.
  *

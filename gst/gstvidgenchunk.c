@@ -38,9 +38,6 @@
 GST_DEBUG_CATEGORY_STATIC (gst_vidgen_chunk_debug);
 #define GST_CAT_DEFAULT gst_vidgen_chunk_debug
 
-/* Frames that upstream's pool must have: the one in work, and the next. */
-#define MIN_BUFFERS 2
-
 /* Flags of a frame that hold for each of its tiles. */
 #define TILE_FLAGS \
   (GST_VIDEO_BUFFER_FLAG_INTERLACED | GST_VIDEO_BUFFER_FLAG_TFF | GST_VIDEO_BUFFER_FLAG_RFF | \
@@ -51,7 +48,7 @@ struct _GstVidgenChunk
   GstElement parent;
   GstPad *sinkpad, *srcpad;
 
-  gint tile_width, tile_height, overlap_x, overlap_y;
+  gint tile_width, tile_height, overlap_x, overlap_y, window, hop;
 
   /* Streaming thread. */
   GstVideoInfo tile_info;
@@ -59,6 +56,7 @@ struct _GstVidgenChunk
   GstCaps *refused;    /* an error has been posted for these */
   GstBufferPool *pool; /* of packed tiles */
   gboolean views;      /* nothing between here and stitch writes */
+  gint frames;         /* that are in use at once: tiles are views of them */
   guint64 number;
   GstVidgenQos qos;
 
@@ -74,6 +72,8 @@ enum
   PROP_TILE_HEIGHT,
   PROP_OVERLAP_X,
   PROP_OVERLAP_Y,
+  PROP_WINDOW,
+  PROP_HOP,
   PROP_QOS,
 };
 
@@ -142,16 +142,18 @@ ask_plan (GstVidgenChunk *self)
   GstQuery *query = gst_query_new_custom (GST_QUERY_CUSTOM,
       gst_structure_new (GST_VIDGEN_QUERY_PLAN, "caps", GST_TYPE_CAPS, self->caps, "tile-width", G_TYPE_INT,
           self->tile_width, "tile-height", G_TYPE_INT, self->tile_height, "overlap-x", G_TYPE_INT, self->overlap_x,
-          "overlap-y", G_TYPE_INT, self->overlap_y, NULL));
+          "overlap-y", G_TYPE_INT, self->overlap_y, "window", G_TYPE_INT, self->window, "hop", G_TYPE_INT, self->hop,
+          NULL));
   GstVidgenGrid *grid = NULL;
   gboolean refused = FALSE;
 
+  self->frames = 1;
   if (gst_pad_peer_query (self->srcpad, query)) {
     const GstStructure *answer = gst_query_get_structure (query);
 
     gst_structure_get (answer, "refused", G_TYPE_BOOLEAN, &refused, NULL);
     if (!refused)
-      gst_structure_get (answer, "grid", GST_TYPE_VIDGEN_GRID, &grid, NULL);
+      gst_structure_get (answer, "grid", GST_TYPE_VIDGEN_GRID, &grid, "frames", G_TYPE_INT, &self->frames, NULL);
   }
   gst_query_unref (query);
   if (refused) {
@@ -184,6 +186,7 @@ negotiate (GstVidgenChunk *self)
 {
   GstVidgenGrid *grid;
   GstCaps *tile_caps;
+  gint before = self->frames;
   gboolean ok;
 
   set_grid (self, NULL);
@@ -213,6 +216,9 @@ negotiate (GstVidgenChunk *self)
   GST_INFO_OBJECT (self, "%dx%d in %d by %d tiles of %dx%d, %s", self->info.width, self->info.height, grid->grid.x.n,
       grid->grid.y.n, grid->grid.x.tile, grid->grid.y.tile, self->views ? "views" : "packed");
   set_grid (self, grid);
+  /* A model that was set while playing may keep more frames than upstream's pool was asked for. */
+  if (before && self->frames > before)
+    gst_pad_push_event (self->sinkpad, gst_event_new_reconfigure ());
   return TRUE;
 }
 
@@ -424,7 +430,7 @@ gst_vidgen_chunk_query (GstPad *pad, GstObject *parent, GstQuery *query)
     }
     case GST_QUERY_ALLOCATION:
       if (pad == self->sinkpad)
-        return gst_vidgen_pool_answer (query, MIN_BUFFERS);
+        return gst_vidgen_pool_answer (query, MAX (self->frames, 1) + 1); /* and the next one */
       break;
     case GST_QUERY_CUSTOM: {
       const GstStructure *ask = gst_query_get_structure (query);
@@ -454,12 +460,13 @@ gst_vidgen_chunk_change_state (GstElement *element, GstStateChange transition)
     gst_clear_caps (&self->caps);
     gst_clear_caps (&self->refused);
     self->number = 0;
+    self->frames = 0;
     gst_vidgen_qos_reset (&self->qos);
   }
   return ret;
 }
 
-/* NULL: not one of the sizes. */
+/* NULL: not one of the sizes, in pixels or frames. */
 static gint *
 size_property (GstVidgenChunk *self, guint id)
 {
@@ -472,6 +479,10 @@ size_property (GstVidgenChunk *self, guint id)
       return &self->overlap_x;
     case PROP_OVERLAP_Y:
       return &self->overlap_y;
+    case PROP_WINDOW:
+      return &self->window;
+    case PROP_HOP:
+      return &self->hop;
     default:
       return NULL;
   }
@@ -543,11 +554,22 @@ gst_vidgen_chunk_class_init (GstVidgenChunkClass *klass)
           "Pixels that neighbouring tiles share down, at least (-1 = as much as the model sees around a pixel, none "
           "without one)",
           -1, G_MAXINT, -1, flags));
+  g_object_class_install_property (object_class, PROP_WINDOW,
+      g_param_spec_int ("window", "Window",
+          "Frames that the model sees at once, of one that takes any number (0 = as it "
+          "plans)",
+          0, G_MAXINT, 0, flags));
+  g_object_class_install_property (object_class, PROP_HOP,
+      g_param_spec_int ("hop", "Hop",
+          "Frames that the window moves on by; where windows overlap for it, they fade into "
+          "each other (0 = as the model plans)",
+          0, G_MAXINT, 0, flags));
   /**
    * GstVidgenChunk:qos:
    *
    * Off, every frame is made, however late.  On, a frame is dropped before any of its tiles is made when the sink is
    * past its time already: a QoS message tells it, a gap goes on in its place, and #GstVidgenModel:stats counts it.
+   * Models of several frames see what is left as if the frame had never been: windows close up, states are kept.
    */
   g_object_class_install_property (object_class, PROP_QOS,
       g_param_spec_boolean ("qos", "QoS", "Drop frames that the sink says are late already", FALSE,

@@ -4,6 +4,34 @@
 #include "gstvidgenframe.h"
 #include "gstvidgenview.h"
 
+/* Can the elements do this with time?  The error tells why not. */
+static gboolean
+check_time (const struct vg_plan_info *info, const struct vg_summary *summary, GError **error)
+{
+  if (info->centre < 0) {
+    if (info->window != 2 || info->hop != 1)
+      g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_NOT_IMPLEMENTED,
+          "Model \"%s\" makes frames between those of a window of %d that moves on by %d; only two neighbours are "
+          "supported: window 2, hop 1.",
+          summary->name, info->window, info->hop);
+    else if (summary->scale_num != summary->scale_den)
+      g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_NOT_IMPLEMENTED,
+          "Model \"%s\" makes frames between two and scales them by %d/%d: the source's frames in between would have "
+          "another size. Scale with a model of its own, behind it.",
+          summary->name, summary->scale_num, summary->scale_den);
+    else
+      return TRUE;
+    return FALSE;
+  }
+  if (info->emit >= info->hop && info->centre + info->emit <= info->window && info->hop >= 1)
+    return TRUE;
+  g_set_error (error, GST_STREAM_ERROR, GST_STREAM_ERROR_NOT_IMPLEMENTED,
+      "Model \"%s\" gives %d frames, from the window's frame %d on, for windows of %d frames that move on by %d: there "
+      "must be a frame for each that goes in. Set hop to %d or less.",
+      summary->name, info->emit, info->centre, info->window, info->hop, info->emit);
+  return FALSE;
+}
+
 GstVidgenEngine *
 gst_vidgen_engine_new (struct vg_model *model, const struct vgk_device_options *options,
     const struct vg_plan_request *request, GError **error)
@@ -11,18 +39,23 @@ gst_vidgen_engine_new (struct vg_model *model, const struct vgk_device_options *
   GstVidgenEngine *engine = g_new0 (GstVidgenEngine, 1);
   struct vgk_error err = {{0}};
   enum vgk_status status;
+  gint n;
 
   engine->model = vg_model_ref (model);
   engine->request = *request;
   status = gst_vidgen_engine_backend->open (options, &engine->device, &err);
   if (status == VGK_OK)
     status = vg_plan_make (model, gst_vidgen_engine_backend, engine->device, request, &engine->plan, &err);
-  if (status != VGK_OK) {
+  if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
+  if (status != VGK_OK || !check_time (vg_plan_info (engine->plan), vg_model_summary (model), error)) {
     gst_vidgen_engine_free (engine);
     return NULL;
   }
   engine->grid = gst_vidgen_grid_new (vg_plan_info (engine->plan)->grid);
+  n = vg_plan_info (engine->plan)->window + vg_plan_info (engine->plan)->emit;
+  engine->mapped = g_new (GstVideoFrame, n);
+  engine->frames = g_new (struct vgk_frame, n);
   return engine;
 }
 
@@ -50,7 +83,21 @@ gst_vidgen_engine_free (GstVidgenEngine *engine)
   vg_model_unref (&engine->model);
   if (engine->grid)
     gst_vidgen_grid_unref (engine->grid);
+  g_free (engine->mapped);
+  g_free (engine->frames);
   g_free (engine);
+}
+
+GstVidgenScale
+gst_vidgen_engine_scale (const struct vg_model *model, gint emit)
+{
+  const struct vg_summary *summary = vg_model_summary (model);
+  GstVidgenScale scale = {summary->scale_num, summary->scale_den, 1};
+
+  if (summary->centre < 0)
+    scale.rate += emit ? emit : summary->emit;
+
+  return scale;
 }
 
 gboolean
@@ -80,31 +127,124 @@ gst_vidgen_engine_set_parameters (GstVidgenEngine *engine, const gfloat *values,
   return status == VGK_OK;
 }
 
-enum vgk_status
-gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoFrame *in,
-    const GstVideoFrame *out, const struct vgk_colour *colour, struct vgk_error *err)
+static gboolean
+map_frames (GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *const *buffers, gint first, gint n,
+    GstMapFlags flags, GError **error)
 {
-  struct vgk_frame src, dst;
+  for (gint i = 0; i < n; i++) {
+    GstVideoFrame *frame = &engine->mapped[first + i];
+
+    if (!gst_video_frame_map (frame, info, buffers[i], flags | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
+      while (i-- > 0)
+        gst_video_frame_unmap (&engine->mapped[first + i]);
+      if (flags & GST_MAP_WRITE)
+        g_set_error_literal (
+            error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_WRITE, "The memory for a frame cannot be written to.");
+      else
+        g_set_error_literal (
+            error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ, "A frame that came in cannot be read.");
+      return FALSE;
+    }
+    gst_vidgen_frame_from_video (frame, &engine->frames[first + i]);
+  }
+  return TRUE;
+}
+
+static void
+unmap_frames (GstVidgenEngine *engine, gint first, gint n)
+{
+  for (gint i = 0; i < n; i++)
+    gst_video_frame_unmap (&engine->mapped[first + i]);
+}
+
+static void
+extend_edges (const GstVideoFrame *out, const struct vgk_frame *part)
+{
+  const struct vg_layout layout = gst_vidgen_layout (out->info.finfo);
+  struct vg_picture picture = gst_vidgen_picture (out);
+  gint width = GST_VIDEO_FRAME_WIDTH (out), height = GST_VIDEO_FRAME_HEIGHT (out);
+
+  if (part->width < width || part->height < height)
+    vg_extend_edges (&layout, &picture, part->width, part->height, width, height);
+}
+
+/* A frame that the tiles make, but for its pixels. */
+static void
+whole_output (GstVidgenEngine *engine, const GstVideoInfo *info, struct vgk_frame *frame)
+{
+  const struct vg_grid *grid = gst_vidgen_engine_info (engine)->grid;
+  GstVideoFrame video = {.info = *info};
+
+  gst_vidgen_frame_from_video (&video, frame);
+  frame->width = vg_axis_scale (&grid->x, grid->x.frame);
+  frame->height = vg_axis_scale (&grid->y, grid->y.frame);
+}
+
+gboolean
+gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, GstBuffer *const *in,
+    const GstVideoInfo *out_info, const struct vgk_colour *colour, gboolean compare, GError **error)
+{
+  const struct vg_plan_info *info = gst_vidgen_engine_info (engine);
+  gboolean tiles = info->grid->x.n * info->grid->y.n > 1;
+  gboolean wanted = info->norm_mode == VG_NORM_THUMBNAIL ||
+      (info->norm_mode == VG_NORM_FROZEN && !info->norm_stored && tiles);
+  gboolean mapped = engine->whole || !gst_buffer_get_vidgen_tile_meta (in[0]);
+  struct vgk_error err = {{0}};
+  struct vgk_frame out;
   enum vgk_status status;
 
-  gst_vidgen_frame_from_video (in, &src);
-  gst_vidgen_frame_from_video (out, &dst);
+  if (!wanted && !compare)
+    return TRUE;
+  if (mapped && !map_frames (engine, in_info, in, 0, info->window, GST_MAP_READ, error))
+    return FALSE;
+  for (gint i = 0; i < info->window && !mapped; i++)
+    gst_vidgen_frame_from_video (&gst_buffer_get_vidgen_tile_meta (in[i])->record->frame, &engine->frames[i]);
+  whole_output (engine, out_info, &out);
+  status = vg_run_begin (engine->run, engine->frames, colour, compare ? &out : NULL, &err);
+  if (mapped)
+    unmap_frames (engine, 0, info->window);
+  if (status != VGK_OK)
+    gst_vidgen_set_error (error, status, &err);
+  return status == VGK_OK;
+}
+
+gboolean
+gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
+    GstBuffer *const *in, const GstVideoInfo *out_info, GstBuffer *const *out, const struct vgk_colour *colour,
+    GError **error)
+{
+  gint window = gst_vidgen_engine_info (engine)->window, emit = gst_vidgen_engine_info (engine)->emit;
+  struct vgk_frame *src = engine->frames, *dst = src + window;
+  gint column = 0, row = 0;
+  struct vgk_error err = {{0}};
+  enum vgk_status status;
+
+  if (!map_frames (engine, in_info, in, 0, window, GST_MAP_READ, error))
+    return FALSE;
+  if (!map_frames (engine, out_info, out, window, emit, GST_MAP_WRITE, error)) {
+    unmap_frames (engine, 0, window);
+    return FALSE;
+  }
   if (tile && !engine->whole) {
     const struct vg_axis *x = &tile->grid->grid.x, *y = &tile->grid->grid.y;
     gint left = x->origin[tile->column], top = y->origin[tile->row];
 
-    src.width = MIN (src.width, x->frame - left);
-    src.height = MIN (src.height, y->frame - top);
-    dst.width = MIN (dst.width, vg_axis_scale (x, x->frame) - vg_axis_scale (x, left));
-    dst.height = MIN (dst.height, vg_axis_scale (y, y->frame) - vg_axis_scale (y, top));
+    column = tile->column;
+    row = tile->row;
+    for (gint i = 0; i < window; i++) {
+      src[i].width = MIN (src[i].width, x->frame - left);
+      src[i].height = MIN (src[i].height, y->frame - top);
+    }
+    for (gint i = 0; i < emit; i++) {
+      dst[i].width = MIN (dst[i].width, vg_axis_scale (x, x->frame) - vg_axis_scale (x, left));
+      dst[i].height = MIN (dst[i].height, vg_axis_scale (y, y->frame) - vg_axis_scale (y, top));
+    }
   }
-  status = vg_run_tile (engine->run, &src, colour, &dst, err);
-  if (dst.width < GST_VIDEO_FRAME_WIDTH (out) || dst.height < GST_VIDEO_FRAME_HEIGHT (out)) {
-    const struct vg_layout layout = gst_vidgen_layout (out->info.finfo);
-    struct vg_picture picture = gst_vidgen_picture (out);
-
-    vg_extend_edges (
-        &layout, &picture, dst.width, dst.height, GST_VIDEO_FRAME_WIDTH (out), GST_VIDEO_FRAME_HEIGHT (out));
-  }
-  return status;
+  status = vg_run_tile (engine->run, column, row, src, colour, dst, &err);
+  for (gint i = 0; i < emit; i++)
+    extend_edges (&engine->mapped[window + i], &dst[i]);
+  unmap_frames (engine, 0, window + emit);
+  if (status != VGK_OK)
+    gst_vidgen_set_error (error, status, &err);
+  return status == VGK_OK;
 }

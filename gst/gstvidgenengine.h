@@ -6,6 +6,7 @@
 #ifndef GST_VIDGEN_ENGINE_H
 #define GST_VIDGEN_ENGINE_H
 
+#include "gstvidgensizes.h"
 #include "gstvidgentilemeta.h"
 
 #include "../model/run.h"
@@ -18,10 +19,12 @@ typedef struct
   struct vg_plan_request request;
   struct vgk_device *device;
   struct vg_plan *plan;
-  struct vg_run *run;  /* NULL until opened */
-  GstVidgenGrid *grid; /* what vidgenchunk cuts frames by */
-  gboolean whole;      /* a buffer is a frame: nobody asked for the grid */
-  guint serial;        /* of the parameters that the run has, 0 = its defaults */
+  struct vg_run *run;    /* NULL until opened */
+  GstVidgenGrid *grid;   /* what vidgenchunk cuts frames by */
+  gboolean whole;        /* a buffer is a frame: nobody asked for the grid */
+  guint serial;          /* of the parameters that the run has, 0 = its defaults */
+  GstVideoFrame *mapped; /* room for a window's frames, in and out */
+  struct vgk_frame *frames;
 } GstVidgenEngine;
 
 /* Plans; NULL with the error of vg_plan_make or of the device. */
@@ -31,17 +34,29 @@ GstVidgenEngine *gst_vidgen_engine_new (struct vg_model *model, const struct vgk
 gboolean gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error);
 void gst_vidgen_engine_free (GstVidgenEngine *engine); /* NULL is fine */
 
+/* What the model does to sizes and rates; emit: new frames of an interpolator, 0 = as the model says. */
+GstVidgenScale gst_vidgen_engine_scale (const struct vg_model *model, gint emit);
+
 /* The size of the buffers that it runs on. */
 gboolean gst_vidgen_engine_takes (const GstVidgenEngine *engine, const GstVideoInfo *info);
 
 /* All parameters' values, one behind the other. */
 gboolean gst_vidgen_engine_set_parameters (GstVidgenEngine *engine, const gfloat *values, GError **error);
 
-/* Runs the model on a buffer, which is a tile (its meta) or a frame (tile NULL).
+/* Frames of a run: window in and emit out; how far it moves on; which frame the result stands for. */
+#define gst_vidgen_engine_info(engine) vg_plan_info ((engine)->plan)
+
+/* Before a frame's first tile, or before the buffer where that is a frame: what norms want of it; see vg_run_begin.
+ * compare: and does it exactly, to compare. */
+gboolean gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, GstBuffer *const *in,
+    const GstVideoInfo *out_info, const struct vgk_colour *colour, gboolean compare, GError **error);
+
+/* Runs the model on a window of buffers, in[window] to out[emit], which are a tile's (its meta) or frames (tile NULL).
  * Of a tile that hangs over its frame, only what lies in the frame is run, as it is without tiles: chroma's last
  * samples are then the mean of the frame's pixels alone.  What hangs over repeats the edge, in as well as out. */
-enum vgk_status gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoFrame *in,
-    const GstVideoFrame *out, const struct vgk_colour *colour, struct vgk_error *err);
+gboolean gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
+    GstBuffer *const *in, const GstVideoInfo *out_info, GstBuffer *const *out, const struct vgk_colour *colour,
+    GError **error);
 
 #define gst_vidgen_engine_backend (&vgk_cpu)
 

@@ -42,6 +42,27 @@ gst_vidgen_frame_from_video (const GstVideoFrame *video, struct vgk_frame *frame
 }
 
 void
+gst_vidgen_frame_brightness (const GstVideoFrame *video, struct vgk_frame *frame)
+{
+  gboolean rgb = GST_VIDEO_INFO_IS_RGB (&video->info);
+
+  memset (frame, 0, sizeof *frame);
+  frame->width = GST_VIDEO_FRAME_WIDTH (video);
+  frame->height = GST_VIDEO_FRAME_HEIGHT (video);
+  frame->alpha = -1;
+  frame->layout = rgb && GST_VIDEO_FRAME_N_PLANES (video) > 1 ? VGK_FRAME_PLANAR : VGK_FRAME_PACKED;
+  frame->step = GST_VIDEO_FRAME_COMP_PSTRIDE (video, 0);
+  for (guint i = 0; i < 3; i++) {
+    guint c = rgb ? i : 0;
+
+    frame->plane[i] = frame->layout == VGK_FRAME_PLANAR ? GST_VIDEO_FRAME_COMP_DATA (video, c)
+                                                        : GST_VIDEO_FRAME_PLANE_DATA (video, 0);
+    frame->stride[i] = GST_VIDEO_FRAME_COMP_STRIDE (video, c);
+    frame->offset[i] = GST_VIDEO_FRAME_COMP_POFFSET (video, c);
+  }
+}
+
+void
 gst_vidgen_colour_from_info (const GstVideoInfo *info, struct vgk_colour *colour)
 {
   GstVideoColorimetry c = info->colorimetry;

@@ -17,6 +17,9 @@ G_BEGIN_DECLS
 /* The pixels of a mapped frame of one of the formats above; borrows them. */
 void gst_vidgen_frame_from_video (const GstVideoFrame *video, struct vgk_frame *frame);
 
+/* Its brightness, of any 8-bit format, as a frame that vg_scenecut_next() can look at; borrows the pixels. */
+void gst_vidgen_frame_brightness (const GstVideoFrame *video, struct vgk_frame *frame);
+
 /* An unknown matrix or range is taken as GStreamer does for a stream of this format and size that says nothing. */
 void gst_vidgen_colour_from_info (const GstVideoInfo *info, struct vgk_colour *colour);
 

@@ -14,11 +14,18 @@
  * NV12 are converted with the matrix and the range of the stream's colorimetry, so no videoconvert is needed.
  *
  * All memory that the model needs is computed when the caps are known: an element message "vidgen-plan" tells it
- * ("bytes", guint64) with the whole plan as "text" and as JSON ("plan").  What does not fit max-device-memory is
+ * ("bytes", guint64) with the whole plan as "text" and as JSON ("plan"), and how the model goes through time: "window"
+ * and "hop" in frames, "rate" frames that leave for one that comes.  What does not fit max-device-memory is
  * refused then, with the least that would do.  While running nothing is allocated.
  *
- * In a live pipeline the time that a frame takes is measured and reported as latency.  A message tells when it grows,
- * or shrinks by more than a quarter, and the application then calls gst_bin_recalculate_latency().
+ * Models may see several frames at once, pass states from frame to frame, or make new frames between two of the source:
+ * the caps' frame rate follows.  Exactly as many frames leave as came in (times the rate, of an interpolator), each with
+ * its own timestamps.  States and windows end where frames do not follow each other, and, with scene-cut, where scenes
+ * end.  A frame that is dropped because it is late is taken as if it had never been.
+ *
+ * In a live pipeline the frames that a window waits for and the time that a run takes, which is measured, are reported
+ * as latency.  A message tells when it grows, or shrinks by more than a quarter, and the application then calls
+ * gst_bin_recalculate_latency().
  *
  * ## Examples
  * |[
@@ -35,12 +42,10 @@
 #include <string.h>
 
 #include "gstvidgenframe.h"
-#include "gstvidgenparameters.h"
 #include "gstvidgenplan.h"
 #include "gstvidgenpool.h"
+#include "gstvidgenrunner.h"
 #include "gstvidgensettings.h"
-#include "gstvidgensizes.h"
-#include "gstvidgenstats.h"
 
 GST_DEBUG_CATEGORY (gst_vidgen_model_debug);
 #define GST_CAT_DEFAULT gst_vidgen_model_debug
@@ -50,26 +55,8 @@ struct _GstVidgenModel
   GstBaseTransform parent;
 
   GstVidgenPlanner planner;
-
-  /* Under the object lock. */
-  gint num, den; /* scale of the engine in use; 0 = none */
-  GstVidgenStats stats;
-  gboolean live; /* the last LATENCY query said so */
-
-  gint stop; /* atomic: what is computed now is not wanted any more */
-
-  /* The streaming thread's. */
-  GstVidgenEngine *engine;
-  GstVideoInfo in_info, out_info;
-  GstVideoColorimetry colorimetry;
-  struct vgk_colour colour;
-  gboolean asked; /* there is a vidgenchunk */
-  gboolean in_frame;
-  guint64 frame_number;
-  guint frame_tiles;
-  gint64 frame_time;
-  gfloat *new_values; /* room for a copy of values */
-  gboolean warned_fields, warned_foreign;
+  GstVidgenRunner runner;
+  gboolean warned_fields;
 };
 
 #define gst_vidgen_model_parent_class parent_class
@@ -82,95 +69,24 @@ static GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE ("sink", GST
 static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
     "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE (GST_VIDGEN_MODEL_FORMATS)));
 
-/* ---- which engine runs ---- */
-
-/* Takes engine; it runs from here on.  The old one goes first, so that the two never add up. */
-static gboolean
-start_engine (GstVidgenModel *self, GstVidgenEngine *engine)
-{
-  const struct vg_summary *summary = vg_model_summary (engine->model);
-  gboolean rescaled = self->num && self->num * summary->scale_den != self->den * summary->scale_num;
-  GError *error = NULL;
-  gboolean ok;
-
-  gst_vidgen_planner_retire (&self->planner, self->engine);
-  self->engine = engine;
-  ok = gst_vidgen_engine_open (engine, &self->stop, &error);
-  g_free (self->new_values);
-  self->new_values = g_new (gfloat, gst_vidgen_parameters_count (summary) + 1);
-
-  GST_OBJECT_LOCK (self);
-  self->num = summary->scale_num;
-  self->den = summary->scale_den;
-  self->stats.memory = gst_vidgen_engine_backend->bytes_now (engine->device);
-  self->stats.memory_peak = MAX (self->stats.memory_peak, gst_vidgen_engine_backend->bytes_peak (engine->device));
-  GST_OBJECT_UNLOCK (self);
-  if (!ok)
-    gst_vidgen_planner_fail (&self->planner, error);
-  else if (rescaled)
-    gst_base_transform_reconfigure_src (GST_BASE_TRANSFORM (self));
-  return ok;
-}
-
-/* Whole frames of the size of the caps, with the newest model. */
-static gboolean
-use_whole_engine (GstVidgenModel *self)
-{
-  struct vg_plan_request request = {0};
-  GstVidgenEngine *engine = self->engine;
-
-  gst_vidgen_planner_request (&request, &self->in_info);
-  request.tile_width = request.width;
-  request.tile_height = request.height;
-  request.overlap_x = request.overlap_y = -1;
-  if (engine && engine->whole && gst_vidgen_planner_is_newest (&self->planner, engine) &&
-      gst_vidgen_planner_same_request (&engine->request, &request))
-    return TRUE;
-  engine = gst_vidgen_planner_make (&self->planner, &request);
-  if (!engine)
-    return FALSE;
-  engine->whole = TRUE;
-  return start_engine (self, engine);
-}
-
-/* The engine for a buffer, at the first tile of a frame. */
-static gboolean
-use_engine_for (GstVidgenModel *self, const GstVidgenTileMeta *tile)
-{
-  GstVidgenEngine *engine;
-
-  if (!tile)
-    return use_whole_engine (self);
-  if (self->engine && self->engine->grid == tile->grid)
-    return TRUE;
-  engine = gst_vidgen_planner_take (&self->planner, tile->grid, &self->in_info);
-  if (engine)
-    return start_engine (self, engine);
-  if (!self->warned_foreign) {
-    self->warned_foreign = TRUE;
-    GST_ELEMENT_WARNING (self, STREAM, ENCODE,
-        ("These tiles were not cut for this model: seams may be seen. Two models need a pair of vidgenchunk and "
-         "vidgenstitch each."),
-        (NULL));
-  }
-  return use_whole_engine (self);
-}
-
 /* ---- negotiation ---- */
 
 /* The model's scale, on the way from vidgenchunk to vidgenstitch. */
 static void
 add_scale (GstVidgenModel *self, GstStructure *s)
 {
-  gint before_num = 1, before_den = 1, num, den;
+  gint before_num = 1, before_den = 1;
+  GstVidgenScale scale;
 
-  if (!gst_vidgen_planner_scale (&self->planner, &num, &den))
+  if (!gst_vidgen_planner_scale (&self->planner, &scale))
     return;
   gst_structure_get (s, "scale-num", G_TYPE_INT, &before_num, "scale-den", G_TYPE_INT, &before_den, NULL);
-  gst_structure_set (s, "scale-num", G_TYPE_INT, num * before_num, "scale-den", G_TYPE_INT, den * before_den, NULL);
+  gst_structure_set (
+      s, "scale-num", G_TYPE_INT, scale.num * before_num, "scale-den", G_TYPE_INT, scale.den * before_den, NULL);
 }
 
-/* In a live pipeline a frame is held for as long as it takes to compute it; only there does it count. */
+/* In a live pipeline a frame is held until its window is full and for as long as it takes to compute that; only there
+ * does it count. */
 static void
 add_latency (GstVidgenModel *self, GstQuery *query)
 {
@@ -179,8 +95,8 @@ add_latency (GstVidgenModel *self, GstQuery *query)
 
   gst_query_parse_latency (query, &live, &min, &max);
   GST_OBJECT_LOCK (self);
-  self->live = live;
-  own = live ? self->stats.latency : 0;
+  self->runner.live = live;
+  own = live ? self->runner.wait + self->runner.stats.latency : 0;
   GST_OBJECT_UNLOCK (self);
   if (GST_CLOCK_TIME_IS_VALID (max))
     max += own;
@@ -197,6 +113,9 @@ gst_vidgen_model_query (GstBaseTransform *trans, GstPadDirection direction, GstQ
   if (GST_QUERY_TYPE (query) == GST_QUERY_CUSTOM && direction == GST_PAD_SINK &&
       gst_structure_has_name (gst_query_get_structure (query), GST_VIDGEN_QUERY_PLAN))
     return gst_vidgen_planner_answer (&self->planner, gst_query_writable_structure (query));
+  /* Upstream wants its buffers back. */
+  if (GST_QUERY_TYPE (query) == GST_QUERY_DRAIN && direction == GST_PAD_SINK)
+    gst_vidgen_window_drain (&self->runner.window);
 
   ok = GST_BASE_TRANSFORM_CLASS (parent_class)->query (trans, direction, query);
   if (ok && GST_QUERY_TYPE (query) == GST_QUERY_CUSTOM && direction == GST_PAD_SINK &&
@@ -207,75 +126,59 @@ gst_vidgen_model_query (GstBaseTransform *trans, GstPadDirection direction, GstQ
   return ok;
 }
 
-/* Tiles do not say what a frame's colours are when the caps do not: the usual ones go by the frame's size. */
 static void
-update_colour (GstVidgenModel *self, const GstCaps *caps)
+warn_of_fields (GstVidgenModel *self)
 {
-  GstVideoInfo info = self->in_info;
-
-  if (!gst_structure_has_field (gst_caps_get_structure (caps, 0), "colorimetry") && self->engine)
-    gst_video_info_set_format (
-        &info, GST_VIDEO_INFO_FORMAT (&info), self->engine->request.width, self->engine->request.height);
-  self->colorimetry = info.colorimetry;
-  gst_vidgen_colour_from_info (&info, &self->colour);
-}
-
-static gboolean
-receive_caps (GstVidgenModel *self, GstCaps *caps)
-{
-  GstVidgenEngine *engine;
-
-  if (!gst_video_info_from_caps (&self->in_info, caps))
-    return FALSE;
-  self->asked = self->asked || gst_vidgen_planner_has_planned (&self->planner);
-  if (!self->asked) {
-    if (!use_whole_engine (self))
-      return FALSE;
-  } else {
-    engine = gst_vidgen_planner_take (&self->planner, NULL, &self->in_info);
-    if (engine && !start_engine (self, engine))
-      return FALSE;
-  }
-  update_colour (self, caps);
-  if (GST_VIDEO_INFO_IS_INTERLACED (&self->in_info) && !self->warned_fields) {
-    self->warned_fields = TRUE;
-    GST_ELEMENT_WARNING (self, STREAM, FORMAT,
-        ("The video is interlaced, and the model sees both fields as one picture: lines of moving edges will be taken "
-         "for detail. Put \"deinterlace\" before the model."),
-        (NULL));
-  }
-  return TRUE;
-}
-
-static void
-count_dropped (GstVidgenModel *self)
-{
-  GST_OBJECT_LOCK (self);
-  self->stats.dropped++;
-  GST_OBJECT_UNLOCK (self);
+  if (!GST_VIDEO_INFO_IS_INTERLACED (&self->runner.in_info) || self->warned_fields)
+    return;
+  self->warned_fields = TRUE;
+  GST_ELEMENT_WARNING (self, STREAM, FORMAT,
+      ("The video is interlaced, and the model sees both fields as one picture: lines of moving edges will be taken "
+       "for detail. Put \"deinterlace\" before the model."),
+      (NULL));
 }
 
 static gboolean
 gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
+  GstCaps *caps;
 
-  if (GST_EVENT_TYPE (event) == GST_EVENT_CAPS) {
-    GstCaps *caps;
-
-    gst_event_parse_caps (event, &caps);
-    if (!receive_caps (self, caps)) {
-      gst_event_unref (event);
-      return FALSE;
-    }
-  } else if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_START) {
-    g_atomic_int_set (&self->stop, TRUE);
-  } else if (GST_EVENT_TYPE (event) == GST_EVENT_FLUSH_STOP) {
-    g_atomic_int_set (&self->stop, FALSE);
-    self->in_frame = FALSE;
-  } else if (GST_EVENT_TYPE (event) == GST_EVENT_GAP &&
-      gst_structure_has_field (gst_event_get_structure (event), GST_VIDGEN_GAP_DROPPED)) {
-    count_dropped (self);
+  switch (GST_EVENT_TYPE (event)) {
+    case GST_EVENT_CAPS:
+      gst_event_parse_caps (event, &caps);
+      if (!gst_vidgen_runner_set_caps (&self->runner, caps)) {
+        gst_event_unref (event);
+        return FALSE;
+      }
+      warn_of_fields (self);
+      break;
+    case GST_EVENT_FLUSH_START:
+      g_atomic_int_set (&self->runner.stop, TRUE);
+      break;
+    case GST_EVENT_FLUSH_STOP:
+      gst_vidgen_runner_flush (&self->runner);
+      break;
+    case GST_EVENT_GAP:
+      if (gst_structure_has_field (gst_event_get_structure (event), GST_VIDGEN_GAP_DROPPED)) {
+        gst_vidgen_runner_count_dropped (&self->runner);
+        self->runner.late = TRUE;
+        if (gst_vidgen_window_hold (&self->runner.window, event))
+          return TRUE;
+        break;
+      }
+      gst_vidgen_runner_end_sequence (&self->runner);
+      break;
+    case GST_EVENT_STREAM_START:
+    case GST_EVENT_SEGMENT:
+    case GST_EVENT_SEGMENT_DONE:
+    case GST_EVENT_EOS:
+      gst_vidgen_runner_end_sequence (&self->runner);
+      break;
+    default:
+      if (GST_EVENT_IS_SERIALIZED (event) && gst_vidgen_window_hold (&self->runner.window, event))
+        return TRUE;
+      break;
   }
   return GST_BASE_TRANSFORM_CLASS (parent_class)->sink_event (trans, event);
 }
@@ -285,17 +188,17 @@ static GstCaps *
 gst_vidgen_model_transform_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps, GstCaps *filter)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
-  gint num[2] = {0, 0}, den[2] = {0, 0}, n = 0;
+  GstVidgenScale scales[2];
+  gint n = 0;
 
   GST_OBJECT_LOCK (self);
-  if (self->num) {
-    num[n] = self->num;
-    den[n++] = self->den;
-  }
+  if (self->runner.scale.num)
+    scales[n++] = self->runner.scale;
   GST_OBJECT_UNLOCK (self);
-  if (gst_vidgen_planner_scale (&self->planner, &num[n], &den[n]) && (n == 0 || num[0] * den[1] != den[0] * num[1]))
+  if (gst_vidgen_planner_scale (&self->planner, &scales[n]) &&
+      (n == 0 || scales[0].num * scales[1].den != scales[0].den * scales[1].num || scales[0].rate != scales[1].rate))
     n++;
-  return gst_vidgen_scaled_caps (caps, direction, filter, num, den, n);
+  return gst_vidgen_scaled_caps (caps, direction, filter, scales, n);
 }
 
 static GstCaps *
@@ -303,24 +206,13 @@ gst_vidgen_model_fixate_caps (GstBaseTransform *trans, GstPadDirection direction
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
 
-  if (direction == GST_PAD_SINK && self->num) {
-    const GstStructure *in = gst_caps_get_structure (caps, 0);
-    GstCaps *exact, *all = othercaps;
-    gint width = 0, height = 0;
-
-    gst_structure_get (in, "width", G_TYPE_INT, &width, "height", G_TYPE_INT, &height, NULL);
-    exact = gst_caps_new_simple ("video/x-raw", "width", G_TYPE_INT,
-        gst_vidgen_scale_size (width, self->num, self->den), "height", G_TYPE_INT,
-        gst_vidgen_scale_size (height, self->num, self->den), NULL);
-    othercaps = gst_caps_intersect_full (all, exact, GST_CAPS_INTERSECT_FIRST);
-    gst_caps_unref (exact);
-    gst_caps_unref (all);
-  }
+  if (direction == GST_PAD_SINK && self->runner.scale.num)
+    othercaps = gst_vidgen_pick_scale (othercaps, caps, &self->runner.scale);
   othercaps = GST_BASE_TRANSFORM_CLASS (parent_class)->fixate_caps (trans, direction, caps, othercaps);
   /* What the colours are by default goes by the size, and that may be another one behind the model. */
-  if (direction == GST_PAD_SINK && !gst_caps_is_empty (othercaps) && self->colour.yuv &&
+  if (direction == GST_PAD_SINK && !gst_caps_is_empty (othercaps) && self->runner.colour.yuv &&
       !gst_structure_has_field (gst_caps_get_structure (othercaps, 0), "colorimetry")) {
-    gchar *colorimetry = gst_video_colorimetry_to_string (&self->colorimetry);
+    gchar *colorimetry = gst_video_colorimetry_to_string (&self->runner.colorimetry);
 
     othercaps = gst_caps_make_writable (othercaps);
     gst_caps_set_simple (othercaps, "colorimetry", G_TYPE_STRING, colorimetry, NULL);
@@ -332,7 +224,7 @@ gst_vidgen_model_fixate_caps (GstBaseTransform *trans, GstPadDirection direction
 static gboolean
 gst_vidgen_model_set_caps (GstBaseTransform *trans, GstCaps *incaps, GstCaps *outcaps)
 {
-  return gst_video_info_from_caps (&GST_VIDGEN_MODEL (trans)->out_info, outcaps);
+  return gst_video_info_from_caps (&GST_VIDGEN_MODEL (trans)->runner.out_info, outcaps);
 }
 
 /* ---- buffers ---- */
@@ -353,6 +245,12 @@ gst_vidgen_model_transform_size (
 static gboolean
 gst_vidgen_model_propose_allocation (GstBaseTransform *trans, GstQuery *decide, GstQuery *query)
 {
+  GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
+  gint window = self->runner.engine ? gst_vidgen_engine_info (self->runner.engine)->window : 1;
+
+  /* Without vidgenchunk, buffers are frames, and kept. */
+  if (window > 1 && !self->runner.asked && !gst_vidgen_pool_answer (query, window + 1))
+    return FALSE;
   gst_query_add_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
   gst_query_add_allocation_meta (query, gst_vidgen_view_api_get_type (), NULL);
   return GST_BASE_TRANSFORM_CLASS (parent_class)->propose_allocation (trans, decide, query);
@@ -361,8 +259,10 @@ gst_vidgen_model_propose_allocation (GstBaseTransform *trans, GstQuery *decide, 
 static gboolean
 gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
 {
-  return gst_vidgen_pool_ensure (query) && GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) &&
-      gst_vidgen_pool_use_strides (query);
+  guint kept = gst_vidgen_window_buffers (&GST_VIDGEN_MODEL (trans)->runner.window);
+
+  return gst_vidgen_pool_ensure (query, kept) &&
+      GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) && gst_vidgen_pool_use_strides (query);
 }
 
 static gboolean
@@ -370,113 +270,45 @@ gst_vidgen_model_transform_meta (GstBaseTransform *trans, GstBuffer *out, GstMet
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
 
-  return gst_vidgen_meta_survives (meta, self->num != self->den);
+  return gst_vidgen_meta_survives (meta, self->runner.scale.num != self->runner.scale.den);
 }
 
-/* At the start of a frame. */
-static gboolean
-apply_parameters (GstVidgenModel *self)
-{
-  GError *error = NULL;
-
-  if (gst_vidgen_planner_new_values (&self->planner, self->engine, self->new_values) &&
-      !gst_vidgen_engine_set_parameters (self->engine, self->new_values, &error)) {
-    gst_vidgen_planner_fail (&self->planner, error);
-    return FALSE;
-  }
-  return TRUE;
-}
-
-/* Models and parameters change here, before the base class makes the output buffer: between two frames. */
+/* Models and parameters change here, before the base class makes the output buffer: between two frames.  is_discont
+ * stays set until a buffer leaves, so it says nothing here. */
 static GstFlowReturn
 gst_vidgen_model_submit_input_buffer (GstBaseTransform *trans, gboolean is_discont, GstBuffer *input)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
-  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (input);
+  gboolean first;
   GstFlowReturn ret;
 
-  if (tile)
-    gst_vidgen_tile_check_written (input, tile);
-  if (GST_VIDEO_INFO_FORMAT (&self->in_info) != GST_VIDEO_FORMAT_UNKNOWN &&
-      (!tile || !self->in_frame || tile->record->number != self->frame_number)) {
-    if (!use_engine_for (self, tile) || !apply_parameters (self)) {
-      gst_buffer_unref (input);
-      return GST_FLOW_ERROR;
-    }
-    if (is_discont && self->engine && self->engine->run)
-      vg_run_reset (self->engine->run);
-    self->in_frame = TRUE;
-    self->frame_number = tile ? tile->record->number : 0;
-    self->frame_tiles = 0;
-    self->frame_time = 0;
+  if (!gst_vidgen_runner_prepare (&self->runner, input, &first)) {
+    gst_buffer_unref (input);
+    return GST_FLOW_ERROR;
   }
   ret = GST_BASE_TRANSFORM_CLASS (parent_class)->submit_input_buffer (trans, is_discont, input);
   if (ret == GST_BASE_TRANSFORM_FLOW_DROPPED) /* by the base class's own "qos" */
-    count_dropped (self);
+    gst_vidgen_runner_count_dropped (&self->runner);
+  else if (ret == GST_FLOW_OK && first)
+    ret = gst_vidgen_runner_begin_frame (&self->runner, trans->queued_buf);
   return ret;
-}
-
-static void
-count_tile (GstVidgenModel *self, const GstVidgenTileMeta *tile, gint64 began)
-{
-  gint64 now = g_get_monotonic_time ();
-  struct vg_run_info info;
-  gboolean tell = FALSE;
-
-  self->frame_tiles++;
-  self->frame_time += now - began;
-  vg_run_info (self->engine->run, &info);
-  GST_OBJECT_LOCK (self);
-  self->stats.norm_drift = info.drift;
-  self->stats.norm_cuts = info.cuts;
-  self->stats.tiles++;
-  if (!tile || self->frame_tiles == (guint) (tile->grid->grid.x.n * tile->grid->grid.y.n))
-    tell = gst_vidgen_stats_add_frame (&self->stats, began, now, self->frame_time) && self->live;
-  GST_OBJECT_UNLOCK (self);
-  if (tell)
-    gst_element_post_message (GST_ELEMENT (self), gst_message_new_latency (GST_OBJECT (self)));
 }
 
 static GstFlowReturn
 gst_vidgen_model_transform (GstBaseTransform *trans, GstBuffer *input, GstBuffer *output)
 {
-  GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
-  GstVideoFrame in, out;
-  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (input);
-  struct vgk_error err = {{0}};
-  enum vgk_status status;
-  GError *error = NULL;
-  gint64 began = g_get_monotonic_time ();
+  return gst_vidgen_runner_run_single (&GST_VIDGEN_MODEL (trans)->runner, input, output);
+}
 
-  if (!gst_vidgen_engine_takes (self->engine, &self->in_info)) {
-    GST_ELEMENT_ERROR (self, STREAM, WRONG_TYPE,
-        ("Tiles of %d x %d pixels were planned, and %d x %d come. What is between vidgenchunk and vidgenmodel must not "
-         "change their size.",
-            self->engine->grid->grid.x.tile, self->engine->grid->grid.y.tile, GST_VIDEO_INFO_WIDTH (&self->in_info),
-            GST_VIDEO_INFO_HEIGHT (&self->in_info)),
-        (NULL));
-    return GST_FLOW_ERROR;
-  }
-  if (!gst_video_frame_map (&in, &self->in_info, input, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
-    GST_ELEMENT_ERROR (self, RESOURCE, READ, ("A frame that came in cannot be read."), (NULL));
-    return GST_FLOW_ERROR;
-  }
-  if (!gst_video_frame_map (&out, &self->out_info, output, GST_MAP_WRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
-    gst_video_frame_unmap (&in);
-    GST_ELEMENT_ERROR (self, RESOURCE, WRITE, ("The memory for a frame cannot be written to."), (NULL));
-    return GST_FLOW_ERROR;
-  }
-  status = gst_vidgen_engine_run (self->engine, tile, &in, &out, &self->colour, &err);
-  gst_video_frame_unmap (&out);
-  gst_video_frame_unmap (&in);
-  if (status != VGK_OK && g_atomic_int_get (&self->stop))
-    return GST_FLOW_FLUSHING;
-  if (status != VGK_OK) {
-    gst_vidgen_set_error (&error, status, &err);
-    return gst_vidgen_planner_fail (&self->planner, error);
-  }
-  count_tile (self, tile, began);
-  return GST_FLOW_OK;
+/* Called until nothing comes. */
+static GstFlowReturn
+gst_vidgen_model_generate_output (GstBaseTransform *trans, GstBuffer **out)
+{
+  GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
+
+  if (self->runner.window.n_tiles == 0)
+    return GST_BASE_TRANSFORM_CLASS (parent_class)->generate_output (trans, out);
+  return gst_vidgen_runner_take (&self->runner, g_steal_pointer (&trans->queued_buf), out);
 }
 
 /* ---- states, properties, class ---- */
@@ -486,13 +318,8 @@ gst_vidgen_model_start (GstBaseTransform *trans)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
 
-  gst_video_info_init (&self->in_info);
-  g_atomic_int_set (&self->stop, FALSE);
-  self->asked = self->in_frame = self->warned_fields = self->warned_foreign = FALSE;
-  GST_OBJECT_LOCK (self);
-  memset (&self->stats, 0, sizeof self->stats);
-  self->live = FALSE;
-  GST_OBJECT_UNLOCK (self);
+  self->warned_fields = FALSE;
+  gst_vidgen_runner_start (&self->runner);
   gst_vidgen_planner_start (&self->planner);
   return TRUE;
 }
@@ -502,13 +329,8 @@ gst_vidgen_model_stop (GstBaseTransform *trans)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
 
-  g_clear_pointer (&self->engine, gst_vidgen_engine_free);
-  g_clear_pointer (&self->new_values, g_free);
+  gst_vidgen_runner_stop (&self->runner);
   gst_vidgen_planner_stop (&self->planner);
-  GST_OBJECT_LOCK (self);
-  self->num = self->den = 0;
-  self->stats.memory = 0;
-  GST_OBJECT_UNLOCK (self);
   return TRUE;
 }
 
@@ -522,7 +344,7 @@ gst_vidgen_model_change_state (GstElement *element, GstStateChange transition)
     return GST_STATE_CHANGE_FAILURE;
   /* The pads stop when the frame under way is through. */
   if (transition == GST_STATE_CHANGE_PAUSED_TO_READY)
-    g_atomic_int_set (&self->stop, TRUE);
+    g_atomic_int_set (&self->runner.stop, TRUE);
   ret = GST_ELEMENT_CLASS (parent_class)->change_state (element, transition);
   if (transition == GST_STATE_CHANGE_READY_TO_NULL)
     gst_vidgen_planner_unload (&self->planner);
@@ -548,7 +370,7 @@ gst_vidgen_model_get_property (GObject *object, guint id, GValue *value, GParamS
 
   if (id == GST_VIDGEN_SETTING_STATS) {
     GST_OBJECT_LOCK (self);
-    g_value_take_boxed (value, gst_vidgen_stats_to_structure (&self->stats));
+    g_value_take_boxed (value, gst_vidgen_stats_to_structure (&self->runner.stats));
     GST_OBJECT_UNLOCK (self);
   } else if (!gst_vidgen_settings_get (&self->planner, id, value)) {
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
@@ -558,6 +380,7 @@ gst_vidgen_model_get_property (GObject *object, guint id, GValue *value, GParamS
 static void
 gst_vidgen_model_finalize (GObject *object)
 {
+  gst_vidgen_runner_clear (&GST_VIDGEN_MODEL (object)->runner);
   gst_vidgen_planner_clear (&GST_VIDGEN_MODEL (object)->planner);
   G_OBJECT_CLASS (parent_class)->finalize (object);
 }
@@ -592,6 +415,7 @@ gst_vidgen_model_class_init (GstVidgenModelClass *klass)
   trans_class->decide_allocation = gst_vidgen_model_decide_allocation;
   trans_class->transform_meta = gst_vidgen_model_transform_meta;
   trans_class->submit_input_buffer = gst_vidgen_model_submit_input_buffer;
+  trans_class->generate_output = gst_vidgen_model_generate_output;
   trans_class->transform = gst_vidgen_model_transform;
   trans_class->start = gst_vidgen_model_start;
   trans_class->stop = gst_vidgen_model_stop;
@@ -600,5 +424,7 @@ gst_vidgen_model_class_init (GstVidgenModelClass *klass)
 static void
 gst_vidgen_model_init (GstVidgenModel *self)
 {
+  gst_base_transform_set_prefer_passthrough (GST_BASE_TRANSFORM (self), FALSE);
   gst_vidgen_planner_init (&self->planner, GST_ELEMENT (self));
+  gst_vidgen_runner_init (&self->runner, GST_BASE_TRANSFORM (self), &self->planner);
 }

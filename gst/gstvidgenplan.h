@@ -6,8 +6,9 @@
  * next frame after a RECONFIGURE.  The model fills in the answer; the stitch refuses it (no model between: chunk goes
  * by its own properties).  A model that cannot do it posts an element error and answers with "refused" = TRUE.
  *   in:   "caps" GstCaps of the frames; "tile-width", "tile-height" int (0 = plan), "overlap-x", "overlap-y" int
- *         (-1 = plan)
- *   out:  "grid" GST_TYPE_VIDGEN_GRID (gstvidgentilemeta.h), "refused" boolean
+ *         (-1 = plan), "window", "hop" int frames (0 = plan)
+ *   out:  "grid" GST_TYPE_VIDGEN_GRID (gstvidgentilemeta.h), "frames" int (how many the model keeps, 1 = none but the
+ *         one in work), "refused" boolean
  *
  * "vidgen-frame", stitch -> chunk, upstream, when a GAP comes before the first tile: how large are frames?
  *   out:  "width", "height" int, "grid" GST_TYPE_VIDGEN_GRID

@@ -19,6 +19,8 @@ gst_vidgen_planner_init (GstVidgenPlanner *self, GstElement *element)
 {
   memset (self, 0, sizeof *self);
   self->element = element;
+  self->norm_mode = VG_NORM_AUTO;
+  self->norm_error_interval = 64;
   g_mutex_init (&self->lock);
   g_queue_init (&self->planned);
 }
@@ -188,18 +190,40 @@ gst_vidgen_planner_new_values (GstVidgenPlanner *self, GstVidgenEngine *engine, 
 }
 
 gboolean
-gst_vidgen_planner_scale (GstVidgenPlanner *self, gint *num, gint *den)
+gst_vidgen_planner_scale (GstVidgenPlanner *self, GstVidgenScale *scale)
 {
   gboolean known;
 
   LOCK (self);
   known = self->model != NULL;
-  if (known) {
-    *num = vg_model_summary (self->model)->scale_num;
-    *den = vg_model_summary (self->model)->scale_den;
-  }
+  if (known)
+    *scale = gst_vidgen_engine_scale (self->model, self->interpolate);
   UNLOCK (self);
   return known;
+}
+
+guint
+gst_vidgen_planner_error_interval (GstVidgenPlanner *self)
+{
+  guint interval;
+
+  LOCK (self);
+  interval = self->norm_error_interval;
+  UNLOCK (self);
+  return interval;
+}
+
+gboolean
+gst_vidgen_planner_wants_cuts (GstVidgenPlanner *self, const GstVidgenEngine *engine)
+{
+  gint mode;
+
+  LOCK (self);
+  mode = self->scene_cut;
+  UNLOCK (self);
+  if (mode != GST_VIDGEN_SCENE_CUT_AUTO)
+    return mode == GST_VIDGEN_SCENE_CUT_ON;
+  return gst_vidgen_engine_info (engine)->window > 1 || vg_model_summary (engine->model)->n_states > 0;
 }
 
 gboolean
@@ -230,8 +254,10 @@ announce (GstVidgenPlanner *self, GstVidgenEngine *engine)
   GST_INFO_OBJECT (self->element, "plan:\n%s", text);
   gst_element_post_message (self->element,
       gst_message_new_element (GST_OBJECT (self->element),
-          gst_structure_new ("vidgen-plan", "bytes", G_TYPE_UINT64, (guint64) info->arena_bytes, "text", G_TYPE_STRING,
-              text, "plan", G_TYPE_STRING, json, NULL)));
+          gst_structure_new ("vidgen-plan", "bytes", G_TYPE_UINT64, (guint64) info->arena_bytes, "window", G_TYPE_INT,
+              info->window, "hop", G_TYPE_INT, info->hop, "rate", G_TYPE_INT,
+              gst_vidgen_engine_scale (engine->model, engine->request.emit).rate, "text", G_TYPE_STRING, text, "plan",
+              G_TYPE_STRING, json, NULL)));
   if (info->warning)
     GST_ELEMENT_WARNING (self->element, STREAM, ENCODE, ("%s", info->warning), (NULL));
   free (json);
@@ -266,6 +292,21 @@ fall_back (GstVidgenPlanner *self, struct vg_model *failed, GError **error)
   return TRUE;
 }
 
+/* Do frames come at their own pace? */
+static gboolean
+is_live (GstElement *element)
+{
+  GstPad *pad = gst_element_get_static_pad (element, "sink");
+  GstQuery *query = gst_query_new_latency ();
+  gboolean live = FALSE;
+
+  if (gst_pad_peer_query (pad, query))
+    gst_query_parse_latency (query, &live, NULL, NULL);
+  gst_query_unref (query);
+  gst_object_unref (pad);
+  return live;
+}
+
 GstVidgenEngine *
 gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *settings)
 {
@@ -277,16 +318,21 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
   while (!engine && again) {
     struct vg_model *model;
     GError *error = NULL;
+    gint interpolate;
 
     LOCK (self);
     model = self->model && !self->failed ? vg_model_ref (self->model) : NULL;
     options.threads = self->threads;
     options.exact_products = self->exact_products;
     request.norm_mode = self->norm_mode;
+    request.norm_errors = self->norm_error_interval > 0;
+    interpolate = self->interpolate;
     options.max_bytes = request.max_bytes = self->max_device_memory;
     UNLOCK (self);
     if (!model)
       return NULL;
+    request.live = request.norm_mode == VG_NORM_AUTO && is_live (self->element);
+    request.emit = vg_model_summary (model)->centre < 0 ? interpolate : 0;
     engine = gst_vidgen_engine_new (model, &options, &request, &error);
     if (engine) {
       LOCK (self);
@@ -316,12 +362,13 @@ gst_vidgen_planner_same_request (const struct vg_plan_request *a, const struct v
 {
   return a->width == b->width && a->height == b->height && a->chroma_x == b->chroma_x && a->chroma_y == b->chroma_y &&
       a->tile_width == b->tile_width && a->tile_height == b->tile_height && a->overlap_x == b->overlap_x &&
-      a->overlap_y == b->overlap_y;
+      a->overlap_y == b->overlap_y && a->window == b->window && a->hop == b->hop;
 }
 
-/* A reference to the grid for this request, planned now unless it is the same as last time; NULL: refused. */
+/* A reference to the grid for this request, and the window, planned now unless it is the same as last time; NULL:
+ * refused. */
 static GstVidgenGrid *
-grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request)
+grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gint *window)
 {
   GstVidgenGrid *grid = NULL;
   GstVidgenEngine *engine;
@@ -329,6 +376,7 @@ grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request)
   LOCK (self);
   if (self->last_grid && gst_vidgen_planner_same_request (&self->last_request, request))
     grid = gst_vidgen_grid_ref (self->last_grid);
+  *window = self->last_window;
   UNLOCK (self);
   if (grid)
     return grid;
@@ -336,11 +384,13 @@ grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request)
   if (!engine)
     return NULL;
   grid = gst_vidgen_grid_ref (engine->grid);
+  *window = gst_vidgen_engine_info (engine)->window;
   LOCK (self);
   g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
   if (self->model == engine->model) { /* else it changed meanwhile, and the question comes again */
     self->last_grid = gst_vidgen_grid_ref (grid);
     self->last_request = *request;
+    self->last_window = *window;
   }
   g_queue_push_tail (&self->planned, engine);
   UNLOCK (self);
@@ -354,10 +404,12 @@ gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query)
   GstVidgenGrid *grid;
   GstCaps *caps = NULL;
   GstVideoInfo info;
+  gint window;
   gboolean known,
       understood = gst_structure_get (query, "caps", GST_TYPE_CAPS, &caps, "tile-width", G_TYPE_INT,
                        &request.tile_width, "tile-height", G_TYPE_INT, &request.tile_height, "overlap-x", G_TYPE_INT,
-                       &request.overlap_x, "overlap-y", G_TYPE_INT, &request.overlap_y, NULL) &&
+                       &request.overlap_x, "overlap-y", G_TYPE_INT, &request.overlap_y, "window", G_TYPE_INT,
+                       &request.window, "hop", G_TYPE_INT, &request.hop, NULL) &&
       gst_video_info_from_caps (&info, caps);
 
   gst_clear_caps (&caps);
@@ -367,9 +419,9 @@ gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query)
   if (!understood || !known)
     return FALSE;
   gst_vidgen_planner_request (&request, &info);
-  grid = grid_for (self, &request);
+  grid = grid_for (self, &request, &window);
   if (grid) {
-    gst_structure_set (query, "grid", GST_TYPE_VIDGEN_GRID, grid, NULL);
+    gst_structure_set (query, "grid", GST_TYPE_VIDGEN_GRID, grid, "frames", G_TYPE_INT, window, NULL);
     gst_vidgen_grid_unref (grid);
   } else {
     gst_structure_set (query, "refused", G_TYPE_BOOLEAN, TRUE, NULL);

@@ -12,10 +12,18 @@
 #define GST_VIDGEN_PLANNER_H
 
 #include "gstvidgenengine.h"
+#include "gstvidgensizes.h"
 
 G_BEGIN_DECLS
 
 #define GST_VIDGEN_DEFAULT_MODEL "style3"
+
+typedef enum
+{
+  GST_VIDGEN_SCENE_CUT_AUTO,
+  GST_VIDGEN_SCENE_CUT_ON,
+  GST_VIDGEN_SCENE_CUT_OFF,
+} GstVidgenSceneCut;
 
 typedef struct
 {
@@ -27,6 +35,9 @@ typedef struct
   guint64 max_device_memory;
   gboolean exact_products;
   gint norm_mode; /* enum vg_norm_mode */
+  guint norm_error_interval; /* frames, 0 = never */
+  gint scene_cut; /* GstVidgenSceneCut */
+  guint interpolate;
   GstStructure *parameters;
 
   struct vg_model *model;         /* what the next plan is made with; NULL = not loaded */
@@ -37,6 +48,7 @@ typedef struct
   GQueue planned; /* GstVidgenEngine for grids that no tile has come with yet, oldest first */
   struct vg_plan_request last_request;
   GstVidgenGrid *last_grid; /* the answer to last_request; NULL = none that holds */
+  gint last_window;         /* its frames */
   gchar *plan, *device;     /* the last plan in words */
   gboolean failed;          /* an error was posted: nothing runs until the next start */
 } GstVidgenPlanner;
@@ -71,7 +83,13 @@ GstVidgenEngine *gst_vidgen_planner_make (GstVidgenPlanner *self, const struct v
 gboolean gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query);
 
 /* The newest model's scale; FALSE while there is none. */
-gboolean gst_vidgen_planner_scale (GstVidgenPlanner *self, gint *num, gint *den);
+gboolean gst_vidgen_planner_scale (GstVidgenPlanner *self, GstVidgenScale *scale);
+
+/* Must cuts be looked for with this engine? */
+gboolean gst_vidgen_planner_wants_cuts (GstVidgenPlanner *self, const GstVidgenEngine *engine);
+
+/* See the property norm-error-interval. */
+guint gst_vidgen_planner_error_interval (GstVidgenPlanner *self);
 
 gboolean gst_vidgen_planner_is_newest (GstVidgenPlanner *self, const GstVidgenEngine *engine);
 gboolean gst_vidgen_planner_has_planned (GstVidgenPlanner *self);

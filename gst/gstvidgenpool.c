@@ -59,25 +59,31 @@ gst_vidgen_pool_new (GstPad *srcpad, GstCaps *caps, const GstVideoInfo *info, gu
 }
 
 gboolean
-gst_vidgen_pool_ensure (GstQuery *query)
+gst_vidgen_pool_ensure (GstQuery *query, guint kept)
 {
   gboolean offered = gst_query_get_n_allocation_pools (query) > 0;
   GstBufferPool *pool = NULL;
+  guint size = 0, min = 0, max = 0;
   GstVideoInfo info;
   GstCaps *caps;
 
   if (offered)
-    gst_query_parse_nth_allocation_pool (query, 0, &pool, NULL, NULL, NULL);
-  if (!pool) {
+    gst_query_parse_nth_allocation_pool (query, 0, &pool, &size, &min, &max);
+  min += kept;
+  if (!pool || (max > 0 && max < min + 1)) {
+    gst_clear_object (&pool);
     gst_query_parse_allocation (query, &caps, NULL);
     if (!caps || !gst_video_info_from_caps (&info, caps))
       return FALSE;
     pool = gst_video_buffer_pool_new ();
-    if (offered)
-      gst_query_set_nth_allocation_pool (query, 0, pool, GST_VIDEO_INFO_SIZE (&info), 0, 0);
-    else
-      gst_query_add_allocation_pool (query, pool, GST_VIDEO_INFO_SIZE (&info), 0, 0);
+    size = GST_VIDEO_INFO_SIZE (&info);
+    min = kept;
+    max = 0;
   }
+  if (offered)
+    gst_query_set_nth_allocation_pool (query, 0, pool, size, min, max);
+  else
+    gst_query_add_allocation_pool (query, pool, size, min, max);
   gst_object_unref (pool);
   return TRUE;
 }

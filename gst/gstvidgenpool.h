@@ -12,8 +12,8 @@ G_BEGIN_DECLS
 GstBufferPool *gst_vidgen_pool_new (GstPad *srcpad, GstCaps *caps, const GstVideoInfo *info, guint kept);
 
 /* For GstBaseTransform's decide_allocation, before and after the base class's: a pool in any case, so that nothing is
- * allocated while running; and its strides where downstream reads them. */
-gboolean gst_vidgen_pool_ensure (GstQuery *query);
+ * allocated while running, which can spare `kept` buffers; and its strides where downstream reads them. */
+gboolean gst_vidgen_pool_ensure (GstQuery *query, guint kept);
 gboolean gst_vidgen_pool_use_strides (GstQuery *query);
 
 /* The answer to an ALLOCATION query of upstream: strides are read, and the pool is upstream's, with at least so many

@@ -10,11 +10,32 @@ gst_vidgen_norm_mode_get_type (void)
   static const GEnumValue values[] = {
     {VG_NORM_EXACT, "Each frame's own statistics", "exact"},
     {VG_NORM_PREVIOUS, "Those of the frames before, smoothed: one pass; the first frame and cuts are exact", "previous"},
+    {VG_NORM_FROZEN, "Constants, stored beside the model or measured on the first frames: one pass, tiles are exact",
+          "frozen"},
+    {VG_NORM_THUMBNAIL, "Those of the frame reduced to 512 pixels, which runs first: tiles are exact", "thumbnail"},
+    {VG_NORM_TILE, "Each tile's own: tiles can be seen", "tile"},
+    {VG_NORM_AUTO, "exact; for live streams frozen if stored beside the model, else previous", "auto"},
     {0, NULL, NULL},
   };
 
   if (g_once_init_enter (&type))
     g_once_init_leave (&type, g_enum_register_static ("GstVidgenNormMode", values));
+  return type;
+}
+
+GType
+gst_vidgen_scene_cut_get_type (void)
+{
+  static GType type;
+  static const GEnumValue values[] = {
+    {GST_VIDGEN_SCENE_CUT_AUTO, "Where the model looks at more than one frame", "auto"},
+    {GST_VIDGEN_SCENE_CUT_ON, "Always", "on"},
+    {GST_VIDGEN_SCENE_CUT_OFF, "Never", "off"},
+    {0, NULL, NULL},
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenSceneCut", values));
   return type;
 }
 
@@ -58,16 +79,64 @@ gst_vidgen_settings_install (GObjectClass *klass)
    * GstVidgenModel:norm-mode:
    *
    * Models with instance or group norms stretch every frame by its own statistics, which are known only when the whole
-   * frame has come that far.  "previous" takes those of the frames before, smoothed, while this frame's are measured
-   * on the way: in bounded memory that is one pass instead of one for each norm.  How far the statistics were off is in
-   * `stats` ("norm-drift", in deviations; above 0.8 the frame is a cut, "norm-cuts", and done exactly).  Without effect
-   * on models that have no such norms, and on frames that are cut into tiles.
+   * frame has come that far.
+   *
+   * "previous" takes those of the frames before, smoothed, while this frame's are measured on the way: in bounded memory
+   * that is one pass instead of one for each norm.  How far the statistics were off is in `stats` ("norm-drift", in
+   * deviations; above 0.8 the frame is a cut, "norm-cuts", and done exactly).
+   *
+   * "frozen" uses the same statistics for all frames, so that norms are constants in the convolutions: as fast as a model
+   * without norms, tiles are exact, nothing flickers, but colours follow the scene's own brightness.  `vidgen freeze`
+   * measures them and stores them beside the model (NAME.norms); else they are the mean of the first 8 frames, which are
+   * done exactly, and measured again when the parameters change.
+   *
+   * "auto" is "exact", but for live streams, which have no time for it, "frozen" where statistics are stored, else
+   * "previous".
+   *
+   * All the same for models that have no such norms.  What else looks at a whole frame (attention) is not touched by
+   * this: the plan names it.
    */
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_NORM_MODE,
       g_param_spec_enum ("norm-mode", "Norm mode", "Whose statistics norms over the whole frame use",
-          GST_TYPE_VIDGEN_NORM_MODE, VG_NORM_EXACT,
+          GST_TYPE_VIDGEN_NORM_MODE, VG_NORM_AUTO,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_NORM_MODE, 0);
+  /**
+   * GstVidgenModel:norm-error-interval:
+   *
+   * In modes other than "exact" every so many frames one is done exactly, too, and compared: `stats` then has
+   * "norm-error-mean" and "norm-error-max" (in 8-bit steps, over all frames compared), "norm-error-frames" and
+   * "norm-error-time" (ns that a comparison takes).  In live pipelines only when there is time for it.  The memory for it
+   * is in the plan; where that would not fit max-device-memory there is no comparison.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_NORM_ERROR_INTERVAL,
+      g_param_spec_uint ("norm-error-interval", "Norm error interval",
+          "One frame of so many is done with exact norms, too, and compared (0 = none; see norm-mode)", 0, G_MAXUINT, 64,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  /**
+   * GstVidgenModel:scene-cut:
+   *
+   * What a model knows of a scene must not reach into the next one.  Where a cut is found, windows of frames end with
+   * the scene's last frame and begin again with the next one's first, interpolated frames are those of the nearer side,
+   * and states and norm statistics are forgotten.  A frame begins a scene when its coarse picture hardly correlates
+   * with the last one's, whatever the brightness (a flash is no cut) and at any shift of up to a tenth of the width (a
+   * pan is no cut).
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_SCENE_CUT,
+      g_param_spec_enum ("scene-cut", "Scene cut", "When to look for scene cuts, which windows, states and statistics "
+          "must not reach across",
+          GST_TYPE_VIDGEN_SCENE_CUT, GST_VIDGEN_SCENE_CUT_AUTO,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING));
+  gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_SCENE_CUT, 0);
+  /**
+   * GstVidgenModel:interpolate:
+   *
+   * For models that make frames between two, and are told where: with 3 the frame rate is four times the source's.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_INTERPOLATE,
+      g_param_spec_uint ("interpolate", "Interpolate",
+          "New frames between two of the source, of a model that makes such (0 = as the model says)", 0,
+          VG_MAX_WINDOW, 0, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   /**
    * GstVidgenModel:parameters:
    *
@@ -91,9 +160,10 @@ gst_vidgen_settings_install (GObjectClass *klass)
           NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_STATS,
       g_param_spec_boxed ("stats", "Statistics",
-          "Counters: frames, tiles, dropped (frames that came too late), fps (of the last second), mean-time and "
-          "max-time (ns of computing for a frame), device-memory and device-memory-peak (bytes), norm-drift and "
-          "norm-cuts (see norm-mode)",
+          "Counters: frames, tiles, dropped (frames that came too late), cuts (scenes that ended, see scene-cut), "
+          "fps (of the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory "
+          "and device-memory-peak (bytes), norm-drift and norm-cuts (see norm-mode), norm-frozen, norm-error-mean, "
+          "norm-error-max, norm-error-frames and norm-error-time (see norm-error-interval)",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_ACTIVE_DEVICE,
       g_param_spec_string ("active-device", "Active device",
@@ -128,6 +198,15 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
     case GST_VIDGEN_SETTING_NORM_MODE:
       planner->norm_mode = g_value_get_enum (value);
       break;
+    case GST_VIDGEN_SETTING_NORM_ERROR_INTERVAL:
+      planner->norm_error_interval = g_value_get_uint (value);
+      break;
+    case GST_VIDGEN_SETTING_SCENE_CUT:
+      planner->scene_cut = g_value_get_enum (value);
+      break;
+    case GST_VIDGEN_SETTING_INTERPOLATE:
+      planner->interpolate = g_value_get_uint (value);
+      break;
     default:
       id = GST_VIDGEN_SETTING_0;
   }
@@ -154,6 +233,15 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       break;
     case GST_VIDGEN_SETTING_NORM_MODE:
       g_value_set_enum (value, planner->norm_mode);
+      break;
+    case GST_VIDGEN_SETTING_NORM_ERROR_INTERVAL:
+      g_value_set_uint (value, planner->norm_error_interval);
+      break;
+    case GST_VIDGEN_SETTING_SCENE_CUT:
+      g_value_set_enum (value, planner->scene_cut);
+      break;
+    case GST_VIDGEN_SETTING_INTERPOLATE:
+      g_value_set_uint (value, planner->interpolate);
       break;
     case GST_VIDGEN_SETTING_PARAMETERS:
       gst_value_set_structure (value, planner->parameters);

@@ -15,6 +15,9 @@ enum
   GST_VIDGEN_SETTING_MAX_DEVICE_MEMORY,
   GST_VIDGEN_SETTING_EXACT_PRODUCTS,
   GST_VIDGEN_SETTING_NORM_MODE,
+  GST_VIDGEN_SETTING_NORM_ERROR_INTERVAL,
+  GST_VIDGEN_SETTING_SCENE_CUT,
+  GST_VIDGEN_SETTING_INTERPOLATE,
   GST_VIDGEN_SETTING_PARAMETERS,
   GST_VIDGEN_SETTING_PLAN,
   GST_VIDGEN_SETTING_ACTIVE_DEVICE,
@@ -23,6 +26,8 @@ enum
 
 GType gst_vidgen_norm_mode_get_type (void); /* enum vg_norm_mode */
 #define GST_TYPE_VIDGEN_NORM_MODE (gst_vidgen_norm_mode_get_type ())
+GType gst_vidgen_scene_cut_get_type (void);
+#define GST_TYPE_VIDGEN_SCENE_CUT (gst_vidgen_scene_cut_get_type ())
 
 void gst_vidgen_settings_install (GObjectClass *klass);
 

@@ -143,11 +143,49 @@ scale_value (const GValue *in, gint num, gint den, GValue *out)
   return TRUE;
 }
 
+static void
+scale_rate (const GValue *in, gint num, gint den, GValue *out)
+{
+  gint n = G_MAXINT, d = 1;
+
+  gst_util_fraction_multiply (
+      gst_value_get_fraction_numerator (in), gst_value_get_fraction_denominator (in), num, den, &n, &d);
+  g_value_init (out, GST_TYPE_FRACTION);
+  gst_value_set_fraction (out, n, d);
+}
+
+/* Frame rates times num / den.  FALSE: a type that no rate has. */
+static gboolean
+scale_rates (const GValue *in, gint num, gint den, GValue *out)
+{
+  if (GST_VALUE_HOLDS_FRACTION (in)) {
+    scale_rate (in, num, den, out);
+  } else if (GST_VALUE_HOLDS_FRACTION_RANGE (in)) {
+    GValue lo = G_VALUE_INIT, hi = G_VALUE_INIT;
+
+    scale_rate (gst_value_get_fraction_range_min (in), num, den, &lo);
+    scale_rate (gst_value_get_fraction_range_max (in), num, den, &hi);
+    g_value_init (out, GST_TYPE_FRACTION_RANGE);
+    gst_value_set_fraction_range (out, &lo, &hi);
+  } else if (GST_VALUE_HOLDS_LIST (in)) {
+    g_value_init (out, GST_TYPE_LIST);
+    for (guint i = 0; i < gst_value_list_get_size (in); i++) {
+      GValue item = G_VALUE_INIT;
+
+      if (scale_rates (gst_value_list_get_value (in, i), num, den, &item))
+        gst_value_list_append_and_take_value (out, &item);
+    }
+  } else {
+    return FALSE;
+  }
+  return TRUE;
+}
+
 /* Appends to caps, which it takes, the structure scaled. */
 static GstCaps *
-append_scaled_structure (GstCaps *caps, const GstStructure *s, GstPadDirection direction, gint num, gint den)
+append_scaled_structure (GstCaps *caps, const GstStructure *s, GstPadDirection direction, const GstVidgenScale *scale)
 {
-  static const gchar *const sizes[] = {"width", "height"};
+  static const gchar *const sizes[] = {"width", "height"}, *const rates[] = {"framerate", "max-framerate"};
   GstStructure *other = gst_structure_copy (s);
   GstCaps *one;
 
@@ -157,14 +195,22 @@ append_scaled_structure (GstCaps *caps, const GstStructure *s, GstPadDirection d
 
     if (direction == GST_PAD_SRC)
       gst_structure_set (other, sizes[i], GST_TYPE_INT_RANGE, 1, G_MAXINT, NULL);
-    else if (in && scale_value (in, num, den, &out))
+    else if (in && scale_value (in, scale->num, scale->den, &out))
       gst_structure_take_value (other, sizes[i], &out);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (rates) && scale->rate != 1; i++) {
+    const GValue *in = gst_structure_get_value (s, rates[i]);
+    GValue out = G_VALUE_INIT;
+
+    if (in &&
+        scale_rates (in, direction == GST_PAD_SRC ? 1 : scale->rate, direction == GST_PAD_SRC ? scale->rate : 1, &out))
+      gst_structure_take_value (other, rates[i], &out);
   }
   one = gst_caps_new_full (other, NULL);
   if (direction == GST_PAD_SRC) {
     GstCaps *wanted = gst_caps_new_full (gst_structure_copy (s), NULL);
 
-    one = gst_vidgen_limit_sizes (one, wanted, num, den);
+    one = gst_vidgen_limit_sizes (one, wanted, scale->num, scale->den);
     gst_caps_unref (wanted);
   }
   return gst_caps_merge (caps, one);
@@ -172,7 +218,7 @@ append_scaled_structure (GstCaps *caps, const GstStructure *s, GstPadDirection d
 
 GstCaps *
 gst_vidgen_scaled_caps (
-    const GstCaps *caps, GstPadDirection direction, GstCaps *filter, const gint *num, const gint *den, gint n)
+    const GstCaps *caps, GstPadDirection direction, GstCaps *filter, const GstVidgenScale *scales, gint n)
 {
   GstCaps *result = gst_caps_new_empty ();
 
@@ -182,7 +228,27 @@ gst_vidgen_scaled_caps (
     if (n == 0)
       result = gst_caps_merge (result, any_size (gst_caps_new_full (gst_structure_copy (s), NULL)));
     for (gint k = 0; k < n; k++)
-      result = append_scaled_structure (result, s, direction, num[k], den[k]);
+      result = append_scaled_structure (result, s, direction, &scales[k]);
   }
   return filter ? intersect (gst_caps_ref (filter), result) : result;
+}
+
+GstCaps *
+gst_vidgen_pick_scale (GstCaps *caps, const GstCaps *in, const GstVidgenScale *scale)
+{
+  const GstStructure *s = gst_caps_get_structure (in, 0);
+  GstStructure *exact = gst_structure_new_empty ("video/x-raw");
+  const GValue *rate = gst_structure_get_value (s, "framerate");
+  gint width = 0, height = 0;
+
+  gst_structure_get (s, "width", G_TYPE_INT, &width, "height", G_TYPE_INT, &height, NULL);
+  gst_structure_set (exact, "width", G_TYPE_INT, gst_vidgen_scale_size (width, scale->num, scale->den), "height",
+      G_TYPE_INT, gst_vidgen_scale_size (height, scale->num, scale->den), NULL);
+  if (rate && GST_VALUE_HOLDS_FRACTION (rate)) {
+    GValue out = G_VALUE_INIT;
+
+    scale_rate (rate, scale->rate, 1, &out);
+    gst_structure_take_value (exact, "framerate", &out);
+  }
+  return intersect (caps, gst_caps_new_full (exact, NULL));
 }

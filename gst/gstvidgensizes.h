@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Which frame sizes caps allow, before and behind a model that scales by num / den. */
+/* Which frame sizes and rates caps allow, before and behind a model that scales them. */
 #ifndef GST_VIDGEN_SIZES_H
 #define GST_VIDGEN_SIZES_H
 
@@ -7,13 +7,23 @@
 
 G_BEGIN_DECLS
 
+/* What a model does to frames. */
+typedef struct
+{
+  gint num, den; /* pixels that come out for one that goes in, both ways; num 0 = not known */
+  gint rate;     /* frames that come out for one that goes in */
+} GstVidgenScale;
+
 /* A frame's size behind a model. */
 gint gst_vidgen_scale_size (gint64 size, gint num, gint den);
 
 /* What comes out of a model for caps that go in (direction SINK), or what may go in for what comes out (SRC), when any
- * of n scales num[i] / den[i] is possible; n = 0: any size.  In the order of filter, if there is one.  Owned. */
+ * of n scales is possible; n = 0: any size.  In the order of filter, if there is one.  Owned. */
 GstCaps *gst_vidgen_scaled_caps (
-    const GstCaps *caps, GstPadDirection direction, GstCaps *filter, const gint *num, const gint *den, gint n);
+    const GstCaps *caps, GstPadDirection direction, GstCaps *filter, const GstVidgenScale *scales, gint n);
+
+/* Those of `caps` that come out of this scale for fixed caps that go in.  Takes caps, gives owned caps. */
+GstCaps *gst_vidgen_pick_scale (GstCaps *caps, const GstCaps *in, const GstVidgenScale *scale);
 
 /* The answer to a CAPS query on `pad` of an element that takes any frame size for any tile size: what the peer of
  * `other` (the element's opposite pad) takes, in any size, within pad's template and the query's filter.  Owned. */

@@ -16,17 +16,17 @@ update_latency (GstVidgenStats *self, gint64 time, gboolean second_ends)
 }
 
 gboolean
-gst_vidgen_stats_add_frame (GstVidgenStats *self, gint64 began, gint64 now, gint64 time)
+gst_vidgen_stats_add_frames (GstVidgenStats *self, guint frames, gint64 began, gint64 now, gint64 time)
 {
   gboolean second_ends, changed;
 
   if (!self->second_began)
     self->second_began = began;
   second_ends = now - self->second_began >= G_USEC_PER_SEC;
-  self->frames++;
+  self->frames += frames;
   self->total += time;
   self->longest = MAX (self->longest, time);
-  self->second_frames++;
+  self->second_frames += frames;
   self->second_longest = MAX (self->second_longest, time);
   /* In the first second, what there is of it. */
   if (second_ends || self->frames == self->second_frames)
@@ -46,8 +46,11 @@ gst_vidgen_stats_to_structure (const GstVidgenStats *self)
   guint64 mean = self->frames ? self->total * 1000 / self->frames : 0;
 
   return gst_structure_new ("vidgen-stats", "frames", G_TYPE_UINT64, self->frames, "tiles", G_TYPE_UINT64, self->tiles,
-      "dropped", G_TYPE_UINT64, self->dropped, "fps", G_TYPE_DOUBLE, self->fps, "mean-time", G_TYPE_UINT64, mean,
-      "max-time", G_TYPE_UINT64, (guint64) self->longest * 1000, "device-memory", G_TYPE_UINT64, self->memory,
-      "device-memory-peak", G_TYPE_UINT64, self->memory_peak, "norm-drift", G_TYPE_DOUBLE, self->norm_drift, "norm-cuts",
-      G_TYPE_UINT64, self->norm_cuts, NULL);
+      "dropped", G_TYPE_UINT64, self->dropped, "cuts", G_TYPE_UINT64, self->cuts, "fps", G_TYPE_DOUBLE, self->fps,
+      "mean-time", G_TYPE_UINT64, mean, "max-time", G_TYPE_UINT64, (guint64) self->longest * 1000, "device-memory",
+      G_TYPE_UINT64, self->memory, "device-memory-peak", G_TYPE_UINT64, self->memory_peak, "norm-drift", G_TYPE_DOUBLE,
+      self->norm_drift, "norm-cuts", G_TYPE_UINT64, self->norm_cuts, "norm-frozen", G_TYPE_BOOLEAN, self->norm_frozen,
+      "norm-error-mean", G_TYPE_DOUBLE, self->norm_error_mean, "norm-error-max", G_TYPE_INT, self->norm_error_max,
+      "norm-error-frames", G_TYPE_UINT64, self->norm_error_frames, "norm-error-time", G_TYPE_UINT64,
+      self->norm_error_time, NULL);
 }

@@ -9,8 +9,8 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  guint64 frames, tiles, dropped;
-  gint64 total, longest; /* microseconds of computing, of frames */
+  guint64 frames, tiles, dropped, cuts;
+  gint64 total, longest; /* microseconds of computing, of runs */
 
   /* The second that is counted now. */
   gint64 second_began;
@@ -18,16 +18,20 @@ typedef struct
   gint64 second_longest;
 
   gdouble norm_drift; /* see struct vg_run_info */
-  guint64 norm_cuts;
+  guint64 norm_cuts, norm_error_frames;
+  gboolean norm_frozen;
+  gdouble norm_error_mean;
+  gint norm_error_max;
+  GstClockTime norm_error_time; /* of the last comparison */
   gdouble fps; /* of the last whole second */
   guint64 memory, memory_peak;
-  GstClockTime latency; /* what a frame takes: see gst_vidgen_stats_add_frame */
+  GstClockTime latency; /* what a frame takes: see gst_vidgen_stats_add_frames */
 } GstVidgenStats;
 
-/* A frame was computed from `began` (monotonic time) to `now`, and took `time` of that (microseconds).
+/* So many frames were computed from `began` (monotonic time) to `now`, in one run, and took `time` of that (us).
  * TRUE: latency has changed.  It is the longest time of a second, rounded up: it grows at once, and shrinks at the end
  * of a second in which a quarter of it was not needed. */
-gboolean gst_vidgen_stats_add_frame (GstVidgenStats *self, gint64 began, gint64 now, gint64 time);
+gboolean gst_vidgen_stats_add_frames (GstVidgenStats *self, guint frames, gint64 began, gint64 now, gint64 time);
 
 /* The property `stats`. */
 GstStructure *gst_vidgen_stats_to_structure (const GstVidgenStats *self);

@@ -47,6 +47,24 @@ gst_vidgen_frame_record_new (guint64 number, const GstVideoInfo *info, GstBuffer
 }
 
 GstVidgenFrameRecord *
+gst_vidgen_frame_record_at (
+    const GstVidgenFrameRecord *record, guint64 number, GstClockTime pts, GstClockTime duration, gboolean added)
+{
+  GstVidgenFrameRecord *self = gst_vidgen_frame_record_new (number, &record->info, record->source);
+
+  if (!self)
+    return NULL;
+  self->pts = pts;
+  self->dts = added ? GST_CLOCK_TIME_NONE : record->dts;
+  self->duration = duration;
+  self->offset = added ? GST_BUFFER_OFFSET_NONE : record->offset;
+  self->offset_end = added ? GST_BUFFER_OFFSET_NONE : record->offset_end;
+  self->flags = added ? record->flags & ~GST_VIDGEN_FLAGS_OF_ONE : record->flags;
+  self->added = added || record->added;
+  return self;
+}
+
+GstVidgenFrameRecord *
 gst_vidgen_frame_record_ref (GstVidgenFrameRecord *record)
 {
   return g_atomic_rc_box_acquire (record);
@@ -118,7 +136,8 @@ gst_vidgen_frame_record_restore (const GstVidgenFrameRecord *record, const GstVi
   GST_BUFFER_OFFSET (buffer) = record->offset;
   GST_BUFFER_OFFSET_END (buffer) = record->offset_end;
   GST_BUFFER_FLAG_SET (buffer, record->flags & ~(GST_BUFFER_FLAG_TAG_MEMORY | (GST_MINI_OBJECT_FLAG_LAST - 1)));
-  gst_buffer_foreach_meta (record->source, copy_meta, &copy);
+  if (!record->added)
+    gst_buffer_foreach_meta (record->source, copy_meta, &copy);
 }
 
 GType
@@ -156,7 +175,7 @@ tile_meta_init (GstMeta *meta, gpointer params, GstBuffer *buffer)
 
   self->record = NULL;
   self->grid = NULL;
-  self->column = self->row = self->window = self->index = 0;
+  self->column = self->row = 0;
   return TRUE;
 }
 
@@ -175,16 +194,9 @@ static gboolean
 tile_meta_transform (GstBuffer *dest, GstMeta *meta, GstBuffer *buffer, GQuark type, gpointer data)
 {
   const GstVidgenTileMeta *self = (GstVidgenTileMeta *) meta;
-  GstVidgenTileMeta *copy;
 
-  if (gst_buffer_get_vidgen_tile_meta (dest))
-    return TRUE;
-  copy = gst_buffer_add_vidgen_tile_meta (dest, self->record, self->grid, self->column, self->row);
-  if (!copy)
-    return FALSE;
-  copy->window = self->window;
-  copy->index = self->index;
-  return TRUE;
+  return gst_buffer_get_vidgen_tile_meta (dest) ||
+      gst_buffer_add_vidgen_tile_meta (dest, self->record, self->grid, self->column, self->row);
 }
 
 const GstMetaInfo *

@@ -28,6 +28,7 @@ typedef struct
   GstClockTime pts, dts, duration;
   guint64 offset, offset_end;
   guint flags;
+  gboolean added;      /* by an interpolator: no frame of the source, so without its metas */
   GstBuffer *source;   /* keeps the pixels and the metas */
   GstVideoFrame frame; /* one READ map of source for the record's life */
 } GstVidgenFrameRecord;
@@ -38,8 +39,6 @@ typedef struct
   GstVidgenFrameRecord *record;
   GstVidgenGrid *grid;
   guint column, row;
-  guint window; /* number of the temporal window, 0 for models of one frame */
-  guint index;  /* of the frame in its window */
 } GstVidgenTileMeta;
 
 GType gst_vidgen_grid_get_type (void); /* boxed */
@@ -50,6 +49,9 @@ void gst_vidgen_grid_unref (GstVidgenGrid *grid);
 
 /* Takes a reference to source and maps it; NULL when it cannot be mapped. */
 GstVidgenFrameRecord *gst_vidgen_frame_record_new (guint64 number, const GstVideoInfo *info, GstBuffer *source);
+/* The same frame at another time and under another number; added: a new frame that looks like it.  NULL: as above. */
+GstVidgenFrameRecord *gst_vidgen_frame_record_at (
+    const GstVidgenFrameRecord *record, guint64 number, GstClockTime pts, GstClockTime duration, gboolean added);
 GstVidgenFrameRecord *gst_vidgen_frame_record_ref (GstVidgenFrameRecord *record);
 void gst_vidgen_frame_record_unref (GstVidgenFrameRecord *record);
 /* Gives a frame of `info` the record's timestamps, flags and metas: all but those that describe the source's memory;
@@ -63,6 +65,9 @@ GType gst_vidgen_tile_meta_api_get_type (void);
 const GstMetaInfo *gst_vidgen_tile_meta_get_info (void);
 #define gst_buffer_get_vidgen_tile_meta(b) \
   ((GstVidgenTileMeta *) gst_buffer_get_meta ((b), gst_vidgen_tile_meta_api_get_type ()))
+/* Flags of a frame that do not hold for new ones that look like it. */
+#define GST_VIDGEN_FLAGS_OF_ONE \
+  (GST_BUFFER_FLAG_DISCONT | GST_BUFFER_FLAG_RESYNC | GST_BUFFER_FLAG_MARKER | GST_BUFFER_FLAG_HEADER)
 /* Takes references of its own to record and grid. */
 GstVidgenTileMeta *gst_buffer_add_vidgen_tile_meta (
     GstBuffer *buffer, GstVidgenFrameRecord *record, GstVidgenGrid *grid, guint column, guint row);

@@ -47,6 +47,12 @@ struct vgk_backend {
     /* What the system (cgroup limits included) or the card could still give now; 0 = unknown. */
     size_t (*bytes_free)(const struct vgk_device *);
 
+    /* Memory outside of max_bytes, for what does not fit there: the slower one.  Aligned to VGK_ALIGN, not counted; NULL:
+     * there is none left.  move: between the two, either way; done, or in order with the device's ops, when it returns. */
+    void *(*host_alloc)(struct vgk_device *, size_t bytes);
+    void (*host_free)(struct vgk_device *, void *, size_t bytes);
+    enum vgk_status (*move)(struct vgk_device *, void *to, const void *from, size_t bytes, struct vgk_error *);
+
     /* UNSUPPORTED (with the op's name and shapes): this backend cannot do it. */
     enum vgk_status (*need)(struct vgk_device *, const struct vgk_op *, struct vgk_need *, struct vgk_error *);
     enum vgk_status (*pack)(struct vgk_device *, const struct vgk_op *, void *packed, struct vgk_error *);

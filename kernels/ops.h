@@ -32,7 +32,8 @@ enum vgk_kind {
     VGK_OP_MOMENTS,  /* statistics by blocks of rows; p.moments */
     VGK_OP_MERGE,    /* blocks to mean, factor and bias; p.merge */
     VGK_OP_NORMALISE, /* applies them; p.normalise */
-    VGK_OP_MATMUL,   /* in[0] [b...,M,K] x in[1] [b...,K,N] (+ in[2], broadcast) -> out[0] [b...,M,N]; p.matmul */
+    VGK_OP_MATMUL,   /* in[0] [b...,M,K] x in[1] [b...,K,N] (+ in[2], broadcast) -> out[0] [b...,M,N]; p.matmul; in[1]
+                        may be constant weights, see below */
     VGK_OP_SOFTMAX,  /* in[0] -> out[0]; p.softmax */
     VGK_OP_GATHER,   /* in[0], in[1] int32/int64 indices (negative count from the end) -> out[0]:
                         dims of in[0] with p.gather.axis replaced by those of in[1] */
@@ -102,6 +103,12 @@ struct vgk_reduce {
 
 enum vgk_pad_mode { VGK_PAD_CONSTANT, VGK_PAD_REFLECT, VGK_PAD_EDGE, VGK_PAD_WRAP };
 
+/* Constant weights, in[1] of CONV, CONV_TRANSPOSE and MATMUL, may be of any type whatever the other operands are, and
+ * quantised: they stand for (in[1] - in[VGK_WEIGHT_ZERO]) * in[VGK_WEIGHT_SCALE], computed in f32.  Scale (f32) and zero
+ * point (in[1]'s type, or VGK_NONE) have in[1]'s rank, and their dims divide its dims: each of their elements serves a
+ * block (dim 1: all of the dimension; the same dim: each element has its own). */
+enum { VGK_WEIGHT_SCALE = 6, VGK_WEIGHT_ZERO = 7 };
+
 /* Convolution (cross-correlation, as ONNX and all frameworks), with its epilogue.
  *   in[0] x [N,Cin,s...]; in[1] weights [Cout,Cin/groups,k...], constant, any type;
  *   in[2] shift [Cout] (the bias), in[3] scale [Cout], in[4] slope [Cout] for VGK_ACT_PRELU, in[5] residual (out's
@@ -115,7 +122,7 @@ enum vgk_act { VGK_ACT_NONE, VGK_ACT_RELU, VGK_ACT_LEAKY_RELU /* alpha */, VGK_A
     VGK_ACT_ELU /* alpha */, VGK_ACT_HARD_SIGMOID /* alpha, beta */, VGK_ACT_HARD_SWISH, VGK_ACT_GELU_ERF,
     VGK_ACT_GELU_TANH };
 #define VGK_ACTS (VGK_ACT_GELU_TANH + 1)
-#define VGK_CONV_INPUTS 6
+#define VGK_CONV_INPUTS 8 /* with the weights' scale and zero point */
 struct vgk_conv {
     int spatial; /* 1, 2 or 3 */
     int kernel[VGK_MAX_SPATIAL], stride[VGK_MAX_SPATIAL], dilation[VGK_MAX_SPATIAL];
@@ -205,12 +212,13 @@ struct vgk_index {
 
 /* Sampling at given places.  grid is f32 or wider: (x, y, z), -1 and 1 being the centres (align_corners) or the outer
  * edges of the first and last pixel.  CUBIC (a = -0.75) in 2 dimensions only.  Places that are not finite read as if
- * they lay just outside. */
+ * they lay just outside.  With `offsets` (LINEAR and CUBIC, t... = s...) the numbers are pixels, counted from the output's
+ * own place, and that sum is not rounded: a pixel's bits do not depend on where it lies. */
 enum vgk_sample_padding { VGK_SAMPLE_ZEROS, VGK_SAMPLE_BORDER, VGK_SAMPLE_REFLECTION };
 struct vgk_sample {
     enum vgk_resize_mode mode;
     enum vgk_sample_padding padding;
-    bool align_corners;
+    bool align_corners, offsets;
 };
 
 /* Scaled dot-product attention: in[0] q [N,H,L,d], in[1] k [N,G,S,d], in[2] v [N,G,S,e], in[3] mask [N,H,L,S] by strides

@@ -20,13 +20,25 @@ static void include(struct interval *v, int64_t lo, int64_t hi)
     v->set = true;
 }
 
-/* What the frame must have for output positions [from, from + size). */
+/* Positions [from, from + size) of the frame in a value. */
+static void include_piece(const struct vg_net *net, int value, int axis, int64_t from, int64_t size, struct interval *v)
+{
+    int64_t num = net->values[value].num[axis], den = net->values[value].den[axis];
+    include(&v[value], from / den * num, from / den * num + size / den * num - 1);
+}
+
+/* What the frame must have for its positions [from, from + size) in the output and in the states. */
 static struct interval walk(const struct vg_net *net, int output, const int (*lattice)[2], int axis, int64_t from,
                             int64_t size, struct interval *v)
 {
     for (int i = 0; i < net->n_values; i++)
         v[i].set = false;
-    include(&v[output], from, from + size - 1);
+    include_piece(net, output, axis, from, size, v);
+    for (int i = 0; i < net->n_states; i++) {
+        int state = net->states[i].output < 0 ? -1 : net->outputs[net->states[i].output];
+        if (state >= 0 && net->values[state].frame && net->values[state].axis[axis] >= 0)
+            include_piece(net, state, axis, from, size, v);
+    }
     for (int i = net->n_ops - 1; i >= 0; i--) {
         const struct vg_net_op *op = &net->ops[i];
         struct interval o = v[op->out.value];
@@ -97,15 +109,15 @@ enum vgk_status vg_net_analyse(const struct vg_net *net, int output, const int (
         if (a->align[axis] > 4096 || size % a->align[axis] || got != size / a->den[axis] * a->num[axis]) {
             free(v);
             return vgk_fail(err, VGK_ERR_UNSUPPORTED, "a frame %s of %" PRId64 " gives %" PRId64 " in output '%s', not "
-                            "%" PRId64 "/%" PRId64 " of it; models that crop their borders or whose sizes do not "
-                            "follow a stride (here %" PRId64 ") are not supported", axis == VG_X ? "width" : "height",
+                            "%" PRId64 "/%" PRId64 " of it; models with states that crop their borders, or whose sizes "
+                            "do not follow a stride (here %" PRId64 "), are not supported: pad before the "
+                            "convolutions (padding='same') or crop to a multiple in the model itself", axis == VG_X ? "width" : "height",
                             size, got, out->name, a->num[axis], a->den[axis], a->align[axis]);
         }
         a->lo[axis] = a->hi[axis] = 0;
         a->origin[axis] = lattice ? origin_multiple(net, lattice, axis, a->align[axis]) : a->align[axis];
         for (int64_t at = 0; at < a->origin[axis]; at += a->align[axis]) {
-            struct interval need = walk(net, y, lattice, axis, at / a->den[axis] * a->num[axis],
-                                        a->align[axis] / a->den[axis] * a->num[axis], v);
+            struct interval need = walk(net, y, lattice, axis, at, a->align[axis], v);
             if (need.set && at - need.lo > a->lo[axis])
                 a->lo[axis] = at - need.lo;
             if (need.set && need.hi - (at + a->align[axis] - 1) > a->hi[axis])

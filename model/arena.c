@@ -170,3 +170,19 @@ enum vgk_status vg_map_file(struct vg_arena *a, const char *path, const void **d
     }
     return VGK_OK;
 }
+
+bool vg_arena_adopt(struct vg_arena *a, void *data, size_t size)
+{
+    struct vg_arena_mapping *m = vg_arena_array(a, 1, sizeof *m);
+    if (!m)
+        return false;
+    *m = (struct vg_arena_mapping){ .next = a->mappings, .data = data, .size = size };
+    a->mappings = m;
+    return true;
+}
+
+void vg_arena_rest(const struct vg_arena *a)
+{
+    for (const struct vg_arena_mapping *m = a->mappings; m; m = m->next)
+        madvise(m->data, m->size, MADV_DONTNEED);
+}

@@ -29,4 +29,10 @@ void *vg_arena_array(struct vg_arena *, size_t n, size_t size); /* n elements, c
  * is mapped ends the process (SIGBUS), as with every mapped file. */
 enum vgk_status vg_map_file(struct vg_arena *, const char *path, const void **data, size_t *size, struct vgk_error *);
 
+/* The arena unmaps it when it is freed.  False without memory: the caller still has it. */
+bool vg_arena_adopt(struct vg_arena *, void *data, size_t size);
+
+/* Nobody will read what is mapped for some time: its pages need not stay in memory.  They come back when read. */
+void vg_arena_rest(const struct vg_arena *);
+
 #endif

@@ -208,6 +208,26 @@ static void set_scale(struct vg_net_value *out, const struct vg_net_value *in, c
     }
 }
 
+/* A large constant lies where the file has it, perhaps at no multiple of its size: kernels want a copy then. */
+static bool align(struct binder *b, struct vgk_tensor *t)
+{
+    size_t each = (size_t)vgk_type_bits(t->type) / 8, bytes;
+    if (t->type == VGK_NONE || !each || (uintptr_t)t->data % each == 0)
+        return true;
+    struct vgk_tensor dense = vgk_tensor_make(t->type, t->rank, t->dim, VGK_ROW_MAJOR);
+    if (!vgk_tensor_bytes(&dense, &bytes) || !(dense.data = vg_arena_aligned(b->net->arena, bytes)))
+        return false;
+    int64_t n = vgk_tensor_count(t);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = 0, rest = i;
+        for (int d = t->rank - 1; d >= 0; rest /= t->dim[d--])
+            at += rest % t->dim[d] * t->stride[d];
+        memcpy((char *)dense.data + (size_t)i * each, (const char *)t->data + at * (int64_t)each, each);
+    }
+    *t = dense;
+    return true;
+}
+
 static enum vgk_status compute(struct binder *b, const struct vgk_op *proto, const struct vg_operand *in, int n_in,
                                const struct vg_operand *out)
 {
@@ -215,7 +235,12 @@ static enum vgk_status compute(struct binder *b, const struct vgk_op *proto, con
     if (!v->constant) { /* the first op that writes it */
         size_t bytes;
         struct vgk_tensor t = v->t;
-        if (!vgk_tensor_bytes(&t, &bytes) || !(v->t.data = vg_arena_aligned(b->net->arena, bytes)))
+        if (!vgk_tensor_bytes(&t, &bytes) || !vgk_add(b->computed, bytes, &b->computed) ||
+            b->computed > b->computed_most)
+            return fail(b, VGK_ERR_INVALID, "the constants that are computed take more than %zu bytes "
+                        "(VG_BIND_MAX_COMPUTED = %zu, and %d times the weights)", b->computed_most, VG_BIND_MAX_COMPUTED,
+                        VG_BIND_MAX_COMPUTED_TIMES);
+        if (!(v->t.data = vg_arena_aligned(b->net->arena, bytes)))
             return no_memory(b, &t);
         v->constant = true;
         v->buffer = -1;
@@ -223,8 +248,11 @@ static enum vgk_status compute(struct binder *b, const struct vgk_op *proto, con
     struct vgk_tensor ti[VG_MAX_OPERANDS] = {{VGK_NONE}}, to = out->t;
     to.data = (char *)v->t.data + out->offset * (vgk_type_bits(to.type) / 8);
     for (int i = 0; i < n_in; i++)
-        if (in[i].value >= 0)
+        if (in[i].value >= 0) {
             ti[i] = in[i].t;
+            if (!align(b, &ti[i]))
+                return no_memory(b, &ti[i]);
+        }
     struct vgk_op op = *proto;
     op.in = ti;
     op.n_in = n_in;
@@ -382,14 +410,16 @@ enum vgk_status binder_broadcast_dims(struct binder *b, const int *values, int n
 
 void binder_global(struct binder *b, const char *what)
 {
-    if (b->net->global_why)
+    if (b->global_why)
         return;
     char text[512];
     snprintf(text, sizeof text, "%s %s%s%s", b->node->type, b->node->name[0] ? b->node->name : binder_name(b, 0),
                      " ", what);
-    b->net->global_why = vg_arena_text(b->net->arena, text);
+    b->global_why = vg_arena_text(b->net->arena, text);
+    if (!b->global_why)
+        b->global_why = "an operator depends on the whole frame";
     if (!b->net->global_why)
-        b->net->global_why = "an operator depends on the whole frame";
+        b->net->global_why = b->global_why;
 }
 
 void binder_mark_axes(struct binder *b, int value, unsigned axes, const char *what)
@@ -463,9 +493,13 @@ static enum vgk_status bind_node(struct binder *b)
     for (int i = 0; i < h->min_in; i++)
         if (b->node->in[i] < 0)
             return name_node(b, fail(b, VGK_ERR_INVALID, "input %d is left out but needed", i));
+    int first = b->net->n_ops;
+    b->global_why = NULL;
     enum vgk_status s = h->bind(b);
     if (s)
         return name_node(b, s);
+    for (int i = first; i < b->net->n_ops; i++)
+        b->net->ops[i].global_why = b->global_why;
     for (int i = 0; i < b->node->n_out; i++) {
         if (b->node->out[i] < 0 || b->value_of[b->node->out[i]] >= 0)
             continue;
@@ -474,6 +508,42 @@ static enum vgk_status bind_node(struct binder *b)
         return name_node(b, fail(b, VGK_ERR_NOMEM, "no memory for the graph"));
     }
     return VGK_OK;
+}
+
+enum vgk_status binder_nodes(struct binder *b, const struct vg_graph *graph)
+{
+    enum vgk_status s = VGK_OK;
+    for (int i = 0; i < graph->n_nodes && !s; i++) {
+        b->node = &graph->nodes[i];
+        s = bind_node(b);
+    }
+    return s;
+}
+
+/* The input v with a border around it: another value, -1 = no memory.  It takes part in the analysis as any Pad. */
+static int add_border(struct vg_net *net, int v, const struct vg_binding *binding)
+{
+    const struct vg_net_value in = net->values[v];
+    struct vgk_pad pad = {.mode = binding->border_mode};
+    struct vg_operand from = vg_net_operand(net, v);
+    int64_t dim[VGK_MAX_RANK];
+    memcpy(dim, in.t.dim, sizeof dim);
+    for (int a = 0; a < VG_AXES; a++) {
+        int d = in.axis[a];
+        pad.begin[d] = binding->border[a] / 2;
+        pad.end[d] = binding->border[a] - pad.begin[d];
+        dim[d] += binding->border[a];
+        from.reach[a] = (struct vg_reach){1, 1, -pad.begin[d], -pad.begin[d]};
+    }
+    int to = vg_net_value_new(net, in.name, in.t.type, in.t.rank, dim, &in);
+    struct vg_net_op *op = to < 0 ? NULL : vg_net_op_add(net, VGK_OP_PAD, "border");
+    if (!op)
+        return -1;
+    op->op.p.pad = pad;
+    op->n_in = 2;
+    op->in[0] = from;
+    op->out = vg_net_operand(net, to);
+    return to;
 }
 
 static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *binding)
@@ -492,6 +562,13 @@ static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *bi
         if (i == binding->frame_input) {
             like.frame = true;
             memcpy(like.axis, binding->axis, sizeof like.axis);
+        } else if (binding->sizes[i].frame) {
+            like.frame = true;
+            for (int a = 0; a < VG_AXES; a++) {
+                like.axis[a] = binding->sizes[i].axis[a];
+                like.num[a] = binding->sizes[i].num[a];
+                like.den[a] = binding->sizes[i].den[a];
+            }
         }
         int v = vg_net_value_new(net, gv->name, gv->tensor.type ? gv->tensor.type : VGK_F32, binding->sizes[i].rank,
                                  binding->sizes[i].dim, &like);
@@ -503,6 +580,10 @@ static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *bi
             return vgk_fail(b->err, VGK_ERR_INVALID, "input '%s': its size does not fit this machine", gv->name);
         }
         net->inputs[net->n_inputs++] = b->value_of[g->inputs[i]] = v;
+        bool picture = like.frame && like.axis[VG_X] >= 0 && like.axis[VG_Y] >= 0;
+        if (picture && (binding->border[VG_X] || binding->border[VG_Y]) &&
+            (b->value_of[g->inputs[i]] = add_border(net, v, binding)) < 0)
+            return vgk_fail(b->err, VGK_ERR_NOMEM, "no memory for the graph");
     }
     return VGK_OK;
 }
@@ -524,15 +605,17 @@ enum vgk_status vg_net_bind(const struct vg_graph *graph, const struct vg_bindin
         if (graph->values[i].constant) {
             struct vg_net_value v = {.name = graph->values[i].name, .t = graph->values[i].tensor, .buffer = -1,
                                      .constant = true, .axis = {-1, -1}, .num = {1, 1}, .den = {1, 1}};
+            size_t bytes;
+            if (vgk_tensor_bytes(&v.t, &bytes) && bytes < SIZE_MAX / (4 * VG_BIND_MAX_COMPUTED_TIMES) - b.computed_most)
+                b.computed_most += bytes;
             if ((b.value_of[i] = vg_net_value_add(b.net, &v)) < 0)
                 s = vgk_fail(err, VGK_ERR_NOMEM, "no memory for the graph");
         }
+    b.computed_most = b.computed_most * VG_BIND_MAX_COMPUTED_TIMES + VG_BIND_MAX_COMPUTED;
     if (!s)
         s = bind_inputs(&b, binding);
-    for (int i = 0; i < graph->n_nodes && !s; i++) {
-        b.node = &graph->nodes[i];
-        s = bind_node(&b);
-    }
+    if (!s)
+        s = binder_nodes(&b, graph);
     for (int i = 0; i < graph->n_outputs && !s; i++) {
         int v = b.value_of[graph->outputs[i]];
         if (v < 0)

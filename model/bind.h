@@ -10,14 +10,23 @@
 struct vg_input_size {
     int rank;
     int64_t dim[VGK_MAX_RANK];
+    bool frame;         /* another picture of the frame than the frame input, or a state: depends on the frame, */
+    int axis[VG_AXES];  /* its dimensions that are x and y (-1 = none) */
+    int num[VG_AXES], den[VG_AXES]; /* and its size there: the frame's * num / den */
 };
 
 struct vg_binding {
     const struct vg_input_size *sizes; /* one for each graph input */
     int frame_input;                   /* the input that is the frame, -1 = none */
     int axis[VG_AXES];                 /* its dimensions that are x and y */
+    int border[VG_AXES];               /* pixels that are put around the frame before the graph sees it, in all; half of */
+    enum vgk_pad_mode border_mode;     /* them, rounded down, before it; for models that crop */
     struct vgk_device *cpu;            /* a vgk_cpu device, computes constants; borrowed for the call */
 };
+
+/* What may be computed of constants: so many times the file's weights, and so many bytes more. */
+#define VG_BIND_MAX_COMPUTED ((size_t)1 << 30)
+#define VG_BIND_MAX_COMPUTED_TIMES 16
 
 /* VGK_ERR_UNSUPPORTED names the node, its operator, its input shapes and the reason; VGK_ERR_INVALID the same for a
  * file that contradicts itself or sizes that do not fit the graph. */

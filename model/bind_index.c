@@ -81,12 +81,15 @@ static enum vgk_status bind_gather_nd(struct binder *b)
         dim[rank] = t.dim[i];
         op.p.index.walk[rank++] = i;
     }
+    bool regular = false;
+    enum vgk_status s = batch ? VGK_OK : binder_regular_take(b, (int)n, &regular);
+    if (s || regular)
+        return s;
     op.p.index.n = (int)n;
     for (int k = 0; k < n; k++)
         op.p.index.axis[k] = (int)batch + k;
     struct vg_operand in[2] = {vg_net_operand(b->net, x)};
-    enum vgk_status s = index_operand(b, both[1], ti.rank - 1, rank, dim, true, &in[1]);
-    if (s)
+    if ((s = index_operand(b, both[1], ti.rank - 1, rank, dim, true, &in[1])))
         return s;
     anywhere(b, x, &op.p.index, "picks rows or columns of the frame");
     int y = binder_new(b, 0, t.type, rank, dim, both, 1);
@@ -165,6 +168,13 @@ static enum vgk_status bind_scatter_nd(struct binder *b)
     op.p.index.n = (int)n;
     for (int k = 0; k < n; k++)
         op.p.index.axis[k] = k;
+    if (tu.type == t.type && !strcmp(vg_node_string(b->node, "reduction", "none"), "none")) {
+        bool regular;
+        anywhere(b, binder_in(b, 0), &op.p.index, "changes rows or columns of the frame");
+        enum vgk_status done = binder_regular_scatter(b, (int)n, &regular);
+        if (done || regular)
+            return done;
+    }
     enum vgk_status s = index_operand(b, binder_in(b, 1), ti.rank - 1, tu.rank, tu.dim, true, &index);
     return s ? s : scatter(b, &op, &index);
 }

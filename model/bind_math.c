@@ -189,6 +189,13 @@ static enum vgk_status bind_cast(struct binder *b)
         binder_set(b, 0, x);
         return VGK_OK;
     }
+    bool kept = false;
+    enum vgk_status s = VGK_OK;
+    if (type == VGK_F32 && (v->t.type == VGK_F16 || v->t.type == VGK_BF16) && (s = binder_keep(b, x, -1, -1, 0, 0, &kept)))
+        return s;
+    if (kept)
+        return VGK_OK;
+    v = &b->net->values[x];
     int y = binder_new(b, 0, type, v->t.rank, v->t.dim, &x, 1);
     if (y < 0)
         return VGK_ERR_NOMEM;
@@ -419,7 +426,8 @@ static enum vgk_status bind_batch_norm(struct binder *b)
 
 /* --- products --- */
 
-static enum vgk_status matmul(struct binder *b, struct vg_operand *in, const struct vgk_matmul *p)
+/* in: [VGK_CONV_INPUTS]; transposed: in[1] is seen with its dimensions swapped. */
+static enum vgk_status matmul(struct binder *b, struct vg_operand *in, bool transposed, const struct vgk_matmul *p)
 {
     struct vgk_tensor *x = &in[0].t, *y = &in[1].t;
     bool vector_x = x->rank == 1, vector_y = y->rank == 1;
@@ -472,7 +480,8 @@ static enum vgk_status matmul(struct binder *b, struct vg_operand *in, const str
     if (in[2].value >= 0 && !vgk_tensor_broadcast(&in[2].t, rank, dim, &in[2].t))
         return fail(b, VGK_ERR_INVALID, "the third input does not broadcast to the product");
     struct vg_operand out = vg_net_operand(b->net, v);
-    if ((s = binder_emit(b, &(struct vgk_op){.kind = VGK_OP_MATMUL, .p.matmul = *p}, in, 3, &out)))
+    int n_in = binder_weights(b, in, 3, rank, transposed);
+    if ((s = binder_emit(b, &(struct vgk_op){.kind = VGK_OP_MATMUL, .p.matmul = *p}, in, n_in, &out)))
         return s;
     if (vector_x || vector_y) {
         int64_t small[VGK_MAX_RANK];
@@ -493,14 +502,14 @@ static enum vgk_status matmul(struct binder *b, struct vg_operand *in, const str
 
 static enum vgk_status bind_matmul(struct binder *b)
 {
-    struct vg_operand in[3] = {vg_net_operand(b->net, binder_in(b, 0)), vg_net_operand(b->net, binder_in(b, 1)),
-                               vg_net_operand(b->net, -1)};
-    return matmul(b, in, &(struct vgk_matmul){1, 0});
+    struct vg_operand in[VGK_CONV_INPUTS] = {vg_net_operand(b->net, binder_in(b, 0)),
+                                             vg_net_operand(b->net, binder_in(b, 1)), vg_net_operand(b->net, -1)};
+    return matmul(b, in, false, &(struct vgk_matmul){1, 0});
 }
 
 static enum vgk_status bind_gemm(struct binder *b)
 {
-    struct vg_operand in[3];
+    struct vg_operand in[VGK_CONV_INPUTS];
     static const int swap[2] = {1, 0};
     for (int i = 0; i < 3; i++) {
         in[i] = vg_net_operand(b->net, binder_in(b, i));
@@ -509,7 +518,8 @@ static enum vgk_status bind_gemm(struct binder *b)
         if (i < 2 && vg_node_int(b->node, i ? "transB" : "transA", 0))
             in[i].t = vgk_tensor_permute(&in[i].t, swap);
     }
-    return matmul(b, in, &(struct vgk_matmul){vg_node_float(b->node, "alpha", 1), vg_node_float(b->node, "beta", 1)});
+    return matmul(b, in, vg_node_int(b->node, "transB", 0),
+                  &(struct vgk_matmul){vg_node_float(b->node, "alpha", 1), vg_node_float(b->node, "beta", 1)});
 }
 
 const struct handler vg_handlers_math[] = {

@@ -249,7 +249,7 @@ static enum vgk_status bind_transpose(struct binder *b)
     o.t = vgk_tensor_permute(&o.t, perm);
     int y = binder_view(b, 0, &o, axis);
     binder_set(b, 0, y);
-    return y < 0 ? VGK_ERR_NOMEM : VGK_OK;
+    return y < 0 ? VGK_ERR_NOMEM : binder_permute_weights(b, y, perm);
 }
 
 /* Takes a part along one dimension, and notes the shift when it is one of the frame's. */
@@ -499,6 +499,26 @@ static enum vgk_status bind_gather(struct binder *b)
             o.t.stride[k] = o.t.stride[k + 1];
         }
         o.t.rank--;
+        int y = binder_view(b, 0, &o, axis);
+        binder_set(b, 0, y);
+        return y < 0 ? VGK_ERR_NOMEM : VGK_OK;
+    }
+    struct binder_rule rule;
+    bool regular = index->constant && ti.rank && binder_rule(&ti, 0, t.dim[d], &rule);
+    for (int k = 0; k < ti.rank && regular; k++)
+        regular = rule.repeat[k] == 1 && rule.step[k] >= 0;
+    if (regular) { /* windows, slices: a view */
+        struct vg_operand whole = o;
+        o.offset += rule.base * t.stride[d];
+        o.t.rank = rank;
+        for (int i = 0; i < rank; i++) {
+            bool own = i < d || i >= d + ti.rank;
+            int from = i < d ? i : i - ti.rank + 1;
+            o.t.dim[i] = own ? t.dim[from] : ti.dim[i - d];
+            o.t.stride[i] = own ? whole.t.stride[from] : rule.step[i - d] * whole.t.stride[d];
+        }
+        if (o.t.data)
+            o.t.data = (char *)o.t.data + rule.base * t.stride[d] * (vgk_type_bits(t.type) / 8);
         int y = binder_view(b, 0, &o, axis);
         binder_set(b, 0, y);
         return y < 0 ? VGK_ERR_NOMEM : VGK_OK;

@@ -13,6 +13,8 @@ struct binder {
     int64_t opset;
     int *value_of; /* net value for each graph value, -1 = not yet */
     struct vgk_device *cpu;
+    const char *global_why; /* the current node depends on the whole frame */
+    size_t computed, computed_most; /* bytes of constants made here */
     bool hold; /* emit ops even where all inputs are constant: several ops fill one value (Concat), not all constant */
     struct vgk_error *err;
 };
@@ -49,6 +51,9 @@ enum vgk_status binder_axis(struct binder *, int64_t axis, int rank, int *out);
 /* A new value named after the node's output; its axes as those of the first framed input among `like` values. */
 int binder_new(struct binder *, int output, enum vgk_type, int rank, const int64_t *dim, const int *like, int n_like);
 
+/* Binds the nodes of a graph, one after the other: the file's, or the branch that an If takes. */
+enum vgk_status binder_nodes(struct binder *, const struct vg_graph *);
+
 /* Emits an op into the net, or computes it now when all inputs are constant (then out becomes a constant).  `proto`
  * has kind and parameters; in[] and out are operands.  Sets scale and frame of out's value from the operands. */
 enum vgk_status binder_emit(struct binder *, const struct vgk_op *proto, const struct vg_operand *in, int n_in,
@@ -66,6 +71,28 @@ enum vgk_status binder_broadcast_dims(struct binder *, const int *values, int n,
 /* Notes that what is computed now depends on the whole frame; the second: if the value has an axis of it in `axes`. */
 void binder_global(struct binder *, const char *what);
 void binder_mark_axes(struct binder *, int value, unsigned axes, const char *what);
+
+/* Constant integers that follow a rule: base + the sum over dimensions of step * floor(index / repeat). */
+struct binder_rule {
+    int64_t base, step[VGK_MAX_RANK], repeat[VGK_MAX_RANK];
+};
+/* That of t's elements, from `at` on, as indices of a dimension of `size`; false when they follow none. */
+bool binder_rule(const struct vgk_tensor *t, int64_t at, int64_t size, struct binder_rule *);
+/* GatherND of the first n dimensions as a view or a resize; ScatterND as two copies: when *done. */
+enum vgk_status binder_regular_take(struct binder *, int n, bool *done);
+enum vgk_status binder_regular_scatter(struct binder *, int n, bool *done);
+
+/* Weights that are kept as the file stores them (bind_weights.c).
+ * True when the node's output is read as weights only, so that its Cast or DequantizeLinear need not be computed. */
+bool binder_only_weights(const struct binder *);
+/* The current node's output 0 is constant x, seen through scale and zero (values, -1 = none; blocks along `axis`, 0 =
+ * none).  *done = false, and nothing happens, where kernels cannot take it like that. */
+enum vgk_status binder_keep(struct binder *, int x, int scale, int zero, int axis, int64_t block, bool *done);
+/* y, a view of weights with their dimensions permuted, gets scale and zero point permuted alike. */
+enum vgk_status binder_permute_weights(struct binder *, int y, const int *perm);
+/* Operands VGK_WEIGHT_SCALE and VGK_WEIGHT_ZERO for in[1], which is seen with so many dimensions, and with the last two
+ * swapped if `transposed`; returns how many inputs the op has then.  in: [VGK_CONV_INPUTS], n_in are set. */
+int binder_weights(const struct binder *, struct vg_operand *in, int n_in, int rank, bool transposed);
 
 /* The place of `text` among `names`, which end in NULL; -1. */
 int binder_choice(const char *text, const char *const *names);

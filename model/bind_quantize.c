@@ -62,6 +62,11 @@ static enum vgk_status bind_linear(struct binder *b)
     block = ts.rank > 1 ? block : 0;
     if (block && (block < 1 || t.dim[axis] % block || t.rank >= VGK_MAX_RANK))
         return fail(b, VGK_ERR_UNSUPPORTED, "blocks of %" PRId64 " that do not divide %" PRId64, block, t.dim[axis]);
+    bool kept = false;
+    if (!down && type == VGK_F32 && (s = binder_keep(b, x, binder_in(b, 1), binder_in(b, 2), axis, block, &kept)))
+        return s;
+    if (kept)
+        return VGK_OK;
     int y = binder_new(b, 0, type, t.rank, t.dim, &x, 1);
     if (y < 0)
         return VGK_ERR_NOMEM;

@@ -20,8 +20,6 @@ static const struct {
     {"NonMaxSuppression", DATA "cut the graph before it"},
     {"Loop", LOOP "export one step of it, with its state as input and output, or unroll it"},
     {"Scan", LOOP "export one step of it, with its state as input and output, or unroll it"},
-    {"If", "only one of its branches can be planned; export with fixed sizes, or with the dynamo exporter, which leave "
-           "the one that is taken"},
     {"Einsum", "write it as MatMul, Mul and ReduceSum (torch.einsum as matmul)"},
     {"TopK", "it sorts the data; cut the graph before it"},
     {"ArgMax", "it picks a class, and is no part of a picture's way; cut the graph before it"},

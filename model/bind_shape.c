@@ -125,7 +125,28 @@ static enum vgk_status bind_range(struct binder *b)
     return binder_emit(b, &(struct vgk_op){.kind = VGK_OP_RANGE}, in, 3, &out);
 }
 
+/* The branch that is taken stands in the place of the node; nothing of the other is looked at. */
+static enum vgk_status bind_if(struct binder *b)
+{
+    const struct vg_node *node = b->node;
+    double taken;
+    if (!binder_scalar(b, binder_in(b, 0), &taken))
+        return fail(b, VGK_ERR_UNSUPPORTED, "its condition (%s) depends on %s, and only one of its branches can be "
+                    "planned; compute both and choose with Where", binder_value(b, 0)->name,
+                    binder_value(b, 0)->frame ? "the frame's contents" : "a parameter");
+    const struct vg_attribute *a = vg_node_attribute(node, taken ? "then_branch" : "else_branch");
+    if (!a || !a->graph || a->graph->n_outputs != node->n_out)
+        return fail(b, VGK_ERR_INVALID, "its %s is missing, or has not its %d outputs",
+                    taken ? "then_branch" : "else_branch", node->n_out);
+    enum vgk_status s = binder_nodes(b, a->graph);
+    b->node = node;
+    for (int i = 0; i < node->n_out && !s; i++)
+        binder_set(b, i, b->value_of[a->graph->outputs[i]]);
+    return s;
+}
+
 const struct handler vg_handlers_shape[] = {
+    {"If", bind_if, 0, 1, 1, -1},
     {"Shape", bind_shape, 0, 1, 1, 1},
     {"Size", bind_size, 0, 1, 1, 1},
     {"Constant", bind_constant, 0, 0, 0, 1},

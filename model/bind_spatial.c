@@ -133,6 +133,7 @@ static enum vgk_status bind_conv(struct binder *b)
         return s;
     for (int i = 0; i < VGK_CONV_INPUTS; i++)
         in[i] = vg_net_operand(b->net, i == 0 ? x : i == 1 ? w : i == 2 ? bias : -1);
+    binder_weights(b, in, 3, tw.rank, false);
     if (!transposed) {
         if ((s = slide(b, &win, false, dim, &in[0])))
             return s;

@@ -2,96 +2,9 @@
 #include "fuse.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-/* --- looking around --- */
-
-/* The op that makes operand `o` all by itself, seen whole, and that nobody else reads; NULL when there is none. */
-static struct vg_net_op *sole_producer(struct vg_net *net, const struct vg_operand *o)
-{
-    int i = vg_net_producer(net, o->value);
-    if (i < 0 || net->ops[i].view || vg_net_uses(net, o->value) != 1)
-        return NULL;
-    struct vg_net_op *p = &net->ops[i];
-    if (p->out.t.rank != o->t.rank || p->out.offset != o->offset)
-        return NULL;
-    for (int d = 0; d < o->t.rank; d++)
-        if (p->out.t.dim[d] != o->t.dim[d] || (o->t.dim[d] > 1 && p->out.t.stride[d] != o->t.stride[d]))
-            return NULL;
-    return p;
-}
-
-static bool same_operand(const struct vg_operand *a, const struct vg_operand *b)
-{
-    if (a->value != b->value || a->offset != b->offset || a->t.rank != b->t.rank)
-        return false;
-    for (int d = 0; d < a->t.rank; d++)
-        if (a->t.dim[d] != b->t.dim[d] || a->t.stride[d] != b->t.stride[d])
-            return false;
-    return true;
-}
-
-static bool same_dims(const struct vgk_tensor *a, const struct vgk_tensor *b)
-{
-    return a->rank == b->rank && !memcmp(a->dim, b->dim, a->rank * sizeof *a->dim);
-}
-
-static bool is_constant(const struct vg_net *net, const struct vg_operand *o)
-{
-    return o->value >= 0 && net->values[o->value].constant;
-}
-
-/* A constant f32 that is the same everywhere. */
-static bool is_scalar(const struct vg_net *net, const struct vg_operand *o, float *x)
-{
-    if (!is_constant(net, o) || o->t.type != VGK_F32)
-        return false;
-    for (int d = 0; d < o->t.rank; d++)
-        if (o->t.dim[d] > 1 && o->t.stride[d])
-            return false;
-    *x = *(const float *)o->t.data;
-    return true;
-}
-
-/* An operand of [N,C,...] that only varies with C, as [C]: *out.  Constants are copied (and repeated) into a dense
- * one; others must be contiguous already. */
-static bool per_channel(struct vg_net *net, const struct vg_operand *o, struct vg_operand *out)
-{
-    if (o->value < 0 || o->t.rank < 3 || o->t.type != VGK_F32)
-        return false;
-    for (int d = 0; d < o->t.rank; d++)
-        if (d != 1 && o->t.dim[d] > 1 && o->t.stride[d])
-            return false;
-    int64_t c = o->t.dim[1], stride = o->t.stride[1];
-    *out = *o;
-    out->t = (struct vgk_tensor){VGK_F32, 1, {c}, {stride}, o->t.data};
-    if (!is_constant(net, o))
-        return !net->values[o->value].frame && (c == 1 || stride == 1);
-    int v = vg_net_constant(net, net->values[o->value].name, VGK_F32, 1, &c);
-    if (v < 0)
-        return false;
-    float *to = net->values[v].t.data;
-    for (int64_t i = 0; i < c; i++)
-        to[i] = ((const float *)o->t.data)[i * stride];
-    *out = vg_net_operand(net, v);
-    return true;
-}
-
-/* `later` takes over the place, and the output, of what `op` begins. */
-static void replace(struct vg_net_op *op, struct vg_net_op *later, const struct vg_net_op *fused)
-{
-    struct vg_operand out = later->out;
-    const char *node = op->node;
-    *later = *fused;
-    later->out = out;
-    later->node = node;
-    op->dead = true;
-}
-
-static bool whole_out(const struct vg_net *net, const struct vg_net_op *op)
-{
-    return same_dims(&op->out.t, &net->values[op->out.value].t);
-}
+#include "match.h"
+#include "warp.h"
 
 /* --- convolution --- */
 
@@ -180,7 +93,7 @@ static bool fuse_gain(struct vg_net *net, int i)
     struct vg_operand c;
     int side;
     if (op->op.kind != VGK_OP_BINARY || !(conv = linear_conv(net, op, &side)) ||
-        !per_channel(net, &op->in[!side], &c))
+        !vg_match_per_channel(net, &op->in[!side], &c))
         return false;
     fused = *conv;
     struct vg_operand *shift = &fused.in[SHIFT], *scale = &fused.in[SCALE];
@@ -260,7 +173,7 @@ static bool fuse_act(struct vg_net *net, int i)
     fused = *p;
     if (is_conv(p)) {
         struct vgk_conv *c = &fused.op.p.conv;
-        if (c->act != VGK_ACT_NONE || (prelu && !per_channel(net, &op->in[1], &fused.in[SLOPE])))
+        if (c->act != VGK_ACT_NONE || (prelu && !vg_match_per_channel(net, &op->in[1], &fused.in[SLOPE])))
             return false;
         c->act = act;
         c->residual_before_act = c->residual_before_act || p->in[RESIDUAL].value >= 0;
@@ -268,7 +181,8 @@ static bool fuse_act(struct vg_net *net, int i)
             c->alpha = op->op.p.unary.alpha;
             c->beta = op->op.p.unary.beta;
         }
-    } else if (p->op.kind == VGK_OP_NORM && !prelu && act <= VGK_ACT_SILU && p->op.p.norm.act == VGK_ACT_NONE && p->in[3].value < 0) {
+    } else if (p->op.kind == VGK_OP_NORM && p->op.p.norm.kind <= VGK_NORM_GROUP && !prelu && act <= VGK_ACT_SILU &&
+               p->op.p.norm.act == VGK_ACT_NONE && p->in[3].value < 0) {
         fused.op.p.norm.act = act;
         fused.op.p.norm.alpha = op->op.p.unary.alpha;
         fused.op.p.norm.beta = op->op.p.unary.beta;
@@ -280,70 +194,6 @@ static bool fuse_act(struct vg_net *net, int i)
 }
 
 /* --- norms --- */
-
-/* Mean over all spatial dimensions of [N,C,...]. */
-static bool is_spatial_mean(const struct vg_net_op *op)
-{
-    return op && op->op.kind == VGK_OP_REDUCE && op->op.p.reduce.fn == VGK_REDUCE_MEAN && op->in[0].t.rank >= 3 &&
-           op->op.p.reduce.axes == ((1u << op->in[0].t.rank) - 1u) - 3u;
-}
-
-static struct vg_net_op *producer(struct vg_net *net, const struct vg_operand *o)
-{
-    int i = vg_net_producer(net, o->value);
-    return i < 0 || net->ops[i].view ? NULL : &net->ops[i];
-}
-
-static bool is_binary(const struct vg_net_op *op, enum vgk_binary_fn fn)
-{
-    return op && op->op.kind == VGK_OP_BINARY && op->op.p.binary.fn == fn;
-}
-
-/* Instance normalisation as written by hand:
- *     d = x - mean(x);  y = d * (1 / sqrt(mean(d^2) + eps))   or   d / sqrt(mean(d^2) + eps) */
-static bool fuse_instance_norm(struct vg_net *net, int i)
-{
-    struct vg_net_op *op = &net->ops[i], *sub, *root, *inv = NULL, *add, *mean, *square;
-    float x = 0, eps;
-    if (is_binary(op, VGK_DIV)) {
-        root = sole_producer(net, &(struct vg_operand){.value = op->in[1].value, .t = net->values[op->in[1].value].t});
-    } else if (is_binary(op, VGK_MUL)) {
-        inv = sole_producer(net, &(struct vg_operand){.value = op->in[1].value, .t = net->values[op->in[1].value].t});
-        if (!inv)
-            return false;
-        if (inv->op.kind == VGK_OP_UNARY && inv->op.p.unary.fn == VGK_RECIPROCAL)
-            root = sole_producer(net, &inv->in[0]);
-        else if (is_binary(inv, VGK_DIV) && is_scalar(net, &inv->in[0], &x) && x == 1.0f)
-            root = sole_producer(net, &inv->in[1]);
-        else
-            return false;
-    } else {
-        return false;
-    }
-    sub = producer(net, &op->in[0]);
-    if (!is_binary(sub, VGK_SUB) || !root || root->op.kind != VGK_OP_UNARY || root->op.p.unary.fn != VGK_SQRT ||
-        !(add = sole_producer(net, &root->in[0])) || !is_binary(add, VGK_ADD) || !is_scalar(net, &add->in[1], &eps) ||
-        !is_spatial_mean(mean = sole_producer(net, &add->in[0])) || !(square = sole_producer(net, &mean->in[0])))
-        return false;
-    bool squares = (is_binary(square, VGK_POW) && is_scalar(net, &square->in[1], &x) && x == 2.0f) ||
-                   (is_binary(square, VGK_MUL) && same_operand(&square->in[0], &square->in[1]));
-    int uses = is_binary(square, VGK_MUL) ? 3 : 2;
-    struct vg_net_op *mu = producer(net, &sub->in[1]);
-    if (!squares || square->in[0].value != sub->out.value || vg_net_uses(net, sub->out.value) != uses ||
-        !is_spatial_mean(mu) || mu->in[0].value != sub->in[0].value || !same_operand(&mu->in[0], &sub->in[0]) ||
-        !same_dims(&sub->in[0].t, &op->out.t) || vg_net_uses(net, mu->out.value) != 1)
-        return false;
-    struct vg_net_op fused = {.op = {.kind = VGK_OP_NORM, .p.norm = {.kind = VGK_NORM_INSTANCE, .epsilon = eps}},
-                              .n_in = 4};
-    fused.in[0] = sub->in[0];
-    for (int k = 1; k < VG_MAX_OPERANDS; k++)
-        fused.in[k].value = -1;
-    mu->dead = square->dead = mean->dead = add->dead = root->dead = true;
-    if (inv)
-        inv->dead = true;
-    replace(sub, op, &fused);
-    return true;
-}
 
 /* Instance or group norm -> Mul, Add by channel. */
 static bool fuse_norm_gain(struct vg_net *net, int i)
@@ -357,7 +207,7 @@ static bool fuse_norm_gain(struct vg_net *net, int i)
         if (!p || p->op.kind != VGK_OP_NORM || p->op.p.norm.kind > VGK_NORM_GROUP ||
             p->op.p.norm.act != VGK_ACT_NONE || p->in[3].value >= 0 || !same_dims(&p->out.t, &op->out.t) ||
             p->in[2].value >= 0 || (is_binary(op, VGK_MUL) && p->in[1].value >= 0) ||
-            !per_channel(net, &op->in[!side], &c))
+            !vg_match_per_channel(net, &op->in[!side], &c))
             continue;
         fused = *p;
         fused.in[is_binary(op, VGK_MUL) ? 1 : 2] = c;
@@ -392,51 +242,22 @@ static bool fuse_norm_residual(struct vg_net *net, int i)
     return false;
 }
 
-/* --- activations --- */
-
-/* x * sigmoid(x) */
-static bool fuse_silu(struct vg_net *net, int i)
-{
-    struct vg_net_op *op = &net->ops[i];
-    if (!is_binary(op, VGK_MUL))
-        return false;
-    for (int side = 0; side < 2; side++) {
-        struct vg_net_op *s = sole_producer(net, &op->in[side]);
-        if (!s || s->op.kind != VGK_OP_UNARY || s->op.p.unary.fn != VGK_SIGMOID ||
-            !same_operand(&s->in[0], &op->in[!side]))
-            continue;
-        struct vg_net_op fused = *s;
-        fused.op.p.unary.fn = VGK_SILU;
-        replace(s, op, &fused);
-        return true;
-    }
-    return false;
-}
-
 /* --- the passes --- */
 
 void vg_net_sweep(struct vg_net *net)
 {
-    for (bool again = true; again;) {
-        again = false;
-        for (int i = net->n_ops - 1; i >= 0; i--)
-            if (!net->ops[i].dead) {
-                int v = net->ops[i].out.value;
-                bool used = false;
-                for (int k = 0; k < net->n_outputs; k++)
-                    used |= net->values[net->outputs[k]].buffer == net->values[v].buffer;
-                for (int j = 0; j < net->n_ops && !used; j++)
-                    if (!net->ops[j].dead && j != i)
-                        for (int k = 0; k < net->ops[j].n_in; k++) {
-                            int u = net->ops[j].in[k].value;
-                            used |= u >= 0 && net->values[u].buffer == net->values[v].buffer;
-                        }
-                if (!used) {
-                    net->ops[i].dead = true;
-                    again = true;
-                }
-            }
+    bool *used = calloc((size_t)net->n_buffers + 1, sizeof *used); /* buffers that are read further on */
+    for (int k = 0; used && k < net->n_outputs; k++)
+        if (net->values[net->outputs[k]].buffer >= 0)
+            used[net->values[net->outputs[k]].buffer] = true;
+    for (int i = net->n_ops - 1; used && i >= 0; i--) {
+        struct vg_net_op *op = &net->ops[i];
+        op->dead |= !used[net->values[op->out.value].buffer];
+        for (int k = 0; k < op->n_in && !op->dead; k++)
+            if (op->in[k].value >= 0 && net->values[op->in[k].value].buffer >= 0)
+                used[net->values[op->in[k].value].buffer] = true;
     }
+    free(used);
     int n = 0;
     for (int i = 0; i < net->n_ops; i++)
         if (!net->ops[i].dead)
@@ -447,15 +268,16 @@ void vg_net_sweep(struct vg_net *net)
 enum vgk_status vg_net_fuse(struct vg_net *net)
 {
     static bool (*const passes[])(struct vg_net *, int) = {
-        fuse_silu, fuse_instance_norm, fuse_pad, fuse_gain, fuse_norm_gain, fuse_act, fuse_residual,
-        fuse_norm_residual,
+        vg_match_norm, vg_match_group_norm, vg_match_product, vg_match_attention, vg_match_matmul, vg_match_copy,
+        fuse_pad, fuse_gain, fuse_norm_gain, vg_match_norm_gain, fuse_act, fuse_residual, fuse_norm_residual,
+        vg_net_find_warp,
     };
     for (bool again = true; again;) {
         again = false;
         for (int i = 0; i < net->n_ops; i++)
             for (size_t p = 0; p < sizeof passes / sizeof *passes && !net->ops[i].dead; p++)
                 again |= passes[p](net, i);
+        vg_net_sweep(net); /* what a pattern has left over must not count as a use for the next */
     }
-    vg_net_sweep(net);
     return VGK_OK;
 }

@@ -56,8 +56,8 @@ static enum vgk_status circle(const struct vg_node *nodes, const int *stack, int
 }
 
 /* Depth first over the inputs, with a stack of its own. */
-enum vgk_status vg_graph_sort(struct vg_graph *graph, struct vg_value *values, const struct vg_node *nodes,
-                              struct vgk_error *err)
+enum vgk_status vg_graph_sort(struct vg_graph *graph, int first, int n_own, struct vg_value *values,
+                              const struct vg_node *nodes, struct vgk_error *err)
 {
     size_t n = (size_t)graph->n_nodes;
     int n_sorted = 0;
@@ -76,7 +76,7 @@ enum vgk_status vg_graph_sort(struct vg_graph *graph, struct vg_value *values, c
         }
         while (depth) {
             int node = stack[depth - 1];
-            if (next[node] == nodes[node].n_in) {
+            if (next[node] == nodes[node].n_in + nodes[node].n_captured) {
                 state[node] = DONE;
                 position[node] = n_sorted;
                 sorted[n_sorted++] = nodes[node];
@@ -84,7 +84,7 @@ enum vgk_status vg_graph_sort(struct vg_graph *graph, struct vg_value *values, c
                 continue;
             }
             int value = nodes[node].in[next[node]++];
-            int from = value < 0 ? -1 : values[value].producer;
+            int from = value < first || value >= first + n_own ? -1 : values[value].producer;
             if (from < 0 || state[from] == DONE)
                 continue;
             if (state[from] == OPEN)
@@ -93,7 +93,7 @@ enum vgk_status vg_graph_sort(struct vg_graph *graph, struct vg_value *values, c
             stack[depth++] = from;
         }
     }
-    for (int i = 0; i < graph->n_values; i++)
+    for (int i = first; i < first + n_own; i++)
         if (values[i].producer >= 0)
             values[i].producer = position[values[i].producer];
     graph->nodes = sorted;

@@ -6,17 +6,34 @@
 
 static size_t padded(const struct vg_block *b) { return vgk_round_up(b->bytes, VGK_ALIGN); }
 
-size_t vg_memplan_floor(const struct vg_block *blocks, int n)
+static size_t most_alive(const struct vg_block *blocks, int n, int *step)
 {
     size_t best = 0;
+    *step = -1;
     for (int i = 0; i < n; i++) { /* the sum can only grow where a block begins */
         size_t sum = 0;
         for (int k = 0; k < n; k++)
             if (blocks[k].first <= blocks[i].first && blocks[k].last >= blocks[i].first)
                 sum += padded(&blocks[k]);
-        best = sum > best ? sum : best;
+        if (*step < 0 || sum > best || (sum == best && blocks[i].first < *step)) {
+            best = sum;
+            *step = blocks[i].first;
+        }
     }
     return best;
+}
+
+size_t vg_memplan_floor(const struct vg_block *blocks, int n)
+{
+    int step;
+    return most_alive(blocks, n, &step);
+}
+
+int vg_memplan_busiest(const struct vg_block *blocks, int n)
+{
+    int step;
+    most_alive(blocks, n, &step);
+    return step;
 }
 
 struct item {

@@ -20,5 +20,7 @@ enum vgk_status vg_memplan(struct vg_block *blocks, int n, size_t *peak);
 
 /* The largest sum of bytes alive at one step: no layout can do with less. */
 size_t vg_memplan_floor(const struct vg_block *blocks, int n);
+/* The step at which that is, the first of several; -1 for no blocks. */
+int vg_memplan_busiest(const struct vg_block *blocks, int n);
 
 #endif

@@ -9,53 +9,8 @@
 #include "fuse.h"
 #include "norms.h"
 #include "onnx.h"
-
-/* --- roles --- */
-
-/* The dimension that has the picture's channels: 1 for [N,C,H,W], 3 for [N,H,W,C], -1 for no picture. */
-static int channels_dim(const struct vg_value *v, int64_t channels)
-{
-    const struct vgk_tensor *t = &v->tensor;
-    if (!vgk_type_is_float(t->type) || t->rank != 4 || (t->dim[0] > 1))
-        return -1;
-    if (t->dim[1] == channels)
-        return 1;
-    return t->dim[3] == channels ? 3 : -1;
-}
-
-static enum vgk_status find_frame(struct vg_model *m, bool input, int *index, int *channels, struct vgk_error *err)
-{
-    const struct vg_graph *g = m->graph;
-    const char *key = input ? "input" : "output", *wanted = vg_modelinfo_text(m->info, "vidgen", key);
-    int n = input ? g->n_inputs : g->n_outputs;
-    const int *list = input ? g->inputs : g->outputs;
-    char text[128], all[512] = "";
-    size_t at = 0;
-    *index = -1;
-    for (int i = 0; i < n; i++) {
-        const struct vg_value *v = &g->values[list[i]];
-        int c = channels_dim(v, 3);
-        /* Outputs often have only symbolic dims, or none: then any of rank 4 or of unknown shape may be it. */
-        if (c < 0 && !input && (v->tensor.type == VGK_NONE || v->tensor.rank == 4) &&
-            (v->tensor.rank < 2 || v->tensor.dim[1] < 0))
-            c = 1;
-        if (at < sizeof all)
-            at += (size_t)snprintf(all + at, sizeof all - at, "%s%s %s", i ? ", " : "", v->name,
-                                   vgk_tensor_describe(&v->tensor, text, sizeof text));
-        if (wanted ? !strcmp(v->name, wanted) : c >= 0 && *index < 0) {
-            *index = i;
-            *channels = c;
-        }
-    }
-    if (wanted && *index < 0)
-        return vgk_fail(err, VGK_ERR_INVALID, "%s: the sidecar names the %s '%s', the model has: %s", m->summary.path,
-                        key, wanted, all);
-    if (*index < 0 || *channels < 0)
-        return vgk_fail(err, VGK_ERR_INVALID, "%s is no image model: expected an %s f32[1,3,height,width] (or "
-                        "[1,height,width,3]), it has: %s; name the right one in %s (key %s) if there is one",
-                        m->summary.path, key, all, "the .modelinfo file", key);
-    return VGK_OK;
-}
+#include "states.h"
+#include "window.h"
 
 /* --- numbers from the sidecar --- */
 
@@ -124,11 +79,12 @@ static enum vgk_status read_parameter(struct vg_model *m, int input, struct vg_p
     char group[256], text[256];
     int64_t count = 1;
     snprintf(group, sizeof group, "vidgen parameter %s", v->name);
-    for (int d = 0; d < v->tensor.rank; d++)
-        if (v->tensor.dim[d] < 1 || __builtin_mul_overflow(count, v->tensor.dim[d], &count) || count > 1 << 16)
-            return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s: input '%s' %s has no fixed size (at most 65536 values); "
-                            "only the frame may have one that is open", m->summary.path, v->name,
-                            vgk_tensor_describe(&v->tensor, text, sizeof text));
+    const struct vg_input_size *size = &m->roles.inputs[input].size;
+    for (int d = 0; d < size->rank; d++) /* of a map, one for each channel */
+        if (d != size->axis[VG_X] && d != size->axis[VG_Y] &&
+            (size->dim[d] < 1 || __builtin_mul_overflow(count, size->dim[d], &count) || count > 1 << 20))
+            return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s: input '%s' %s has more than %d values, or none", m->summary.path,
+                            v->name, vgk_tensor_describe(&v->tensor, text, sizeof text), 1 << 20);
     if (!vgk_type_is_float(v->tensor.type) && v->tensor.type != VGK_I64 && v->tensor.type != VGK_I32)
         return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s: input '%s' is %s; parameters are floats or integers",
                         m->summary.path, v->name, vgk_type_name(v->tensor.type));
@@ -163,29 +119,62 @@ static enum vgk_status read_parameter(struct vg_model *m, int input, struct vg_p
 
 /* --- loading --- */
 
-/* A size to look at the graph with: divisible by any usual stride, large enough for any usual reflection. */
-static const int nominal_sizes[] = {256, 240, 384, 512, 224, 64};
+/* What a state's two ends must have in common. */
+static enum vgk_status check_states(struct vg_model *m, struct vg_net *net, struct vgk_error *err)
+{
+    const struct vg_roles *r = &m->roles;
+    if (!(net->states = vg_arena_array(net->arena, (size_t)r->n_states, sizeof *net->states)))
+        return VGK_ERR_NOMEM;
+    for (int i = 0; i < r->n_states; i++) {
+        const struct vg_net_value *in = &net->values[net->inputs[r->states[i].input]], *out = in;
+        char ti[128], to[128];
+        net->states[net->n_states++] = (struct vg_net_state){r->states[i].input, r->states[i].output};
+        if (r->states[i].output >= 0)
+            out = &net->values[net->outputs[r->states[i].output]];
+        bool same = in->t.rank == out->t.rank && in->t.type == out->t.type;
+        for (int d = 0; same && d < in->t.rank; d++)
+            same = in->t.dim[d] == out->t.dim[d];
+        for (int a = 0; same && a < VG_AXES; a++)
+            same = in->axis[a] == out->axis[a] && (in->axis[a] < 0 || in->num[a] * out->den[a] == in->den[a] * out->num[a]);
+        if (!same)
+            return vgk_fail(err, VGK_ERR_INVALID, "state '%s' is %s and its output '%s' %s: expected the same shape and "
+                            "rows and columns of the frame; the .modelinfo file may give %s-scale, or other pairs (key "
+                            "state)", in->name, vgk_tensor_describe(&in->t, ti, sizeof ti), out->name,
+                            vgk_tensor_describe(&out->t, to, sizeof to), in->name);
+        if (in->axis[VG_X] < 0 && !net->global_why)
+            net->global_why = "a state that is no picture of the frame";
+    }
+    return VGK_OK;
+}
 
-enum vgk_status vg_model_bind(struct vg_model *m, int width, int height, bool fuse, enum vg_norm_source source,
-                              struct vg_net **net, struct vgk_error *err)
+/* axis: NULL = rows and columns. */
+static enum vgk_status bind_graph(struct vg_model *m, int width, int height, int window, const int *axis,
+                                  struct vg_net **net, struct vgk_error *err)
 {
     const struct vg_graph *g = m->graph;
     struct vg_input_size *sizes = calloc(g->n_inputs + 1, sizeof *sizes);
     struct vgk_device *cpu = NULL;
+    *net = NULL;
     if (!sizes)
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the graph");
     for (int i = 0; i < g->n_inputs; i++) {
-        const struct vgk_tensor *t = &g->values[g->inputs[i]].tensor;
-        sizes[i].rank = t->rank;
-        memcpy(sizes[i].dim, t->dim, sizeof sizes[i].dim);
+        const struct vg_input_role *role = &m->roles.inputs[i];
+        sizes[i] = role->size;
+        for (int a = 0; a < VG_AXES && role->size.frame; a++)
+            if (role->size.axis[a] >= 0)
+                sizes[i].dim[role->size.axis[a]] = (int64_t)(a == VG_X ? width : height) * role->size.num[a] /
+                                                   role->size.den[a];
+        if (role->role == VG_ROLE_FRAME && role->port.time >= 0 && !role->port.frames)
+            sizes[i].dim[role->port.time] = window ? window : m->summary.window;
+        for (int a = 0; a < VG_AXES && axis; a++)
+            sizes[i].axis[a] = role->role == VG_ROLE_FRAME ? axis[a] : -1;
     }
     struct vg_binding binding = {.sizes = sizes, .frame_input = m->frame_input};
-    int64_t *dim = sizes[m->frame_input].dim;
-    binding.axis[VG_Y] = m->interleaved ? 1 : 2;
-    binding.axis[VG_X] = m->interleaved ? 2 : 3;
-    dim[0] = 1;
-    dim[binding.axis[VG_Y]] = height;
-    dim[binding.axis[VG_X]] = width;
+    memcpy(binding.axis, sizes[m->frame_input].axis, sizeof binding.axis);
+    if (!axis)
+        memcpy(binding.border, (int[VG_AXES]){[VG_X] = m->summary.border_x, [VG_Y] = m->summary.border_y},
+               sizeof binding.border);
+    binding.border_mode = m->border_mode;
     enum vgk_status s = vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, err);
     binding.cpu = cpu;
     if (!s)
@@ -194,59 +183,130 @@ enum vgk_status vg_model_bind(struct vg_model *m, int width, int height, bool fu
     free(sizes);
     if (s)
         vgk_error_prefix(err, "%s at %dx%d", m->summary.path, width, height);
+    return s;
+}
+
+enum vgk_status vg_model_bind_axes(struct vg_model *m, const int axis[VG_AXES], struct vg_net **net,
+                                   struct vgk_error *err)
+{
+    const struct vg_summary *s = &m->summary;
+    int width = s->fixed_width ? s->fixed_width : (int)vgk_round_up(64, (size_t)s->align_x);
+    int height = s->fixed_height ? s->fixed_height : (int)vgk_round_up(64, (size_t)s->align_y);
+    return bind_graph(m, width, height, 0, axis, net, err);
+}
+
+enum vgk_status vg_model_bind(struct vg_model *m, int width, int height, int window, bool fuse,
+                              enum vg_norm_source source, struct vg_net **net, struct vgk_error *err)
+{
+    enum vgk_status s = bind_graph(m, width, height, window, NULL, net, err);
+    if (!s && (s = check_states(m, *net, err)))
+        vgk_error_prefix(err, "%s at %dx%d", m->summary.path, width, height);
     if (!s && fuse)
         s = vg_net_fuse(*net);
     if (!s)
         s = vg_net_split_norms(*net, source);
-    if (s && *net) {
+    if (s && *net)
         vg_net_free(net);
-        return vgk_fail(err, s, "no memory for the graph");
+    return s == VGK_ERR_NOMEM ? vgk_fail(err, s, "no memory for the graph") : s;
+}
+
+/* --- what the graph tells --- */
+
+/* A size to look at the graph with: divisible by any usual stride, large enough for any usual reflection. */
+static const int nominal_sizes[] = {256, 240, 384, 512, 224, 64};
+/* Frames for models that take any number; some take odd ones only. */
+static const int nominal_windows[] = {8, 9, 4, 5, 16, 2, 1};
+
+/* Frame pixels by which the output is too small along an axis, rounded up. */
+static int cropped(const struct vg_model *m, const struct vg_net *net, int axis, int size)
+{
+    const struct vg_net_value *out = &net->values[net->outputs[m->frame_output]];
+    if (out->axis[axis] < 0 || size % out->den[axis])
+        return 0;
+    int64_t missing = size / out->den[axis] * out->num[axis] - out->t.dim[out->axis[axis]];
+    return missing > 0 && missing < size ? (int)((missing * out->den[axis] + out->num[axis] - 1) / out->num[axis]) : 0;
+}
+
+/* Binds the graph to look at it.  One that crops its borders is bound again with them put around the frame. */
+static enum vgk_status bind_bordered(struct vg_model *m, int size_x, int size_y, struct vg_net **net,
+                                     struct vgk_error *err)
+{
+    struct vg_summary *sum = &m->summary;
+    sum->border_x = sum->border_y = 0;
+    enum vgk_status s = vg_model_bind(m, size_x, size_y, 0, true, VG_NORM_OWN, net, err);
+    int x = s ? 0 : cropped(m, *net, VG_X, size_x), y = s ? 0 : cropped(m, *net, VG_Y, size_y);
+    if (s || (!x && !y) || m->roles.n_states)
+        return s;
+    sum->border_x = x;
+    sum->border_y = y;
+    vg_net_free(net);
+    return vg_model_bind(m, size_x, size_y, 0, true, VG_NORM_OWN, net, err);
+}
+
+static enum vgk_status analyse(struct vg_model *m, int size_x, int size_y, struct vg_analysis *a, struct vgk_error *err)
+{
+    struct vg_net *net = NULL;
+    struct vg_summary *sum = &m->summary;
+    enum vgk_status s = bind_bordered(m, size_x, size_y, &net, err);
+    if (!s) {
+        const struct vg_net_value *out = &net->values[net->outputs[m->frame_output]];
+        struct vg_port port;
+        s = vg_net_analyse(net, m->frame_output, NULL, a, err);
+        if (s)
+            vgk_error_prefix(err, "%s", sum->path);
+        else if (!vg_port_of(&out->t, out->axis, &m->roles.inputs[m->frame_input].port, &port)) {
+            char text[128];
+            s = vgk_fail(err, VGK_ERR_INVALID, "%s is no image model: output '%s' is %s, expected 3 channels, or 3 for each "
+                         "frame", sum->path, out->name, vgk_tensor_describe(&out->t, text, sizeof text));
+        } else {
+            sum->emit = port.frames;
+        }
     }
+    if (!s && net->global_why) {
+        sum->global = true;
+        sum->global_why = vg_arena_text(m->arena, net->global_why);
+    }
+    vg_net_free(&net);
     return s;
 }
 
-static enum vgk_status analyse(struct vg_model *m, int size_x, int size_y, struct vg_analysis *a, bool keep,
-                               struct vgk_error *err)
+/* At any of the sizes that the graph takes. */
+static enum vgk_status analyse_any(struct vg_model *m, struct vg_analysis *a, struct vgk_error *err)
 {
-    struct vg_net *net = NULL;
-    enum vgk_status s = vg_model_bind(m, size_x, size_y, true, VG_NORM_OWN, &net, err);
-    if (!s) {
-        const struct vg_net_value *out = &net->values[net->outputs[m->frame_output]];
-        s = vg_net_analyse(net, m->frame_output, NULL, a, err);
-        if (s)
-            vgk_error_prefix(err, "%s", m->summary.path);
-        else if (out->t.rank != 4 || out->t.dim[out->axis[VG_X] == 3 ? 1 : 3] != 3) {
-            char text[128];
-            s = vgk_fail(err, VGK_ERR_INVALID, "%s is no image model: output '%s' is %s, expected 3 channels",
-                         m->summary.path, out->name, vgk_tensor_describe(&out->t, text, sizeof text));
-        }
+    struct vg_summary *sum = &m->summary;
+    const struct vg_value *in = &m->graph->values[m->graph->inputs[m->frame_input]];
+    const int *axis = m->roles.inputs[m->frame_input].port.axis;
+    int64_t w = in->tensor.dim[axis[VG_X]], h = in->tensor.dim[axis[VG_Y]];
+    enum vgk_status s = VGK_ERR_INVALID;
+    /* A size that the file states binds by itself; whether others do as well, is tried out. */
+    for (size_t i = 0; i < sizeof nominal_sizes / sizeof *nominal_sizes && s; i++) {
+        struct vgk_error why = {{0}};
+        if (w == nominal_sizes[i] && h == nominal_sizes[i]) /* which would tell nothing */
+            continue;
+        s = analyse(m, nominal_sizes[i], nominal_sizes[i], a, i ? &why : err);
+        if (s == VGK_ERR_NOMEM)
+            return s;
     }
-    if (!s && keep && net->global_why) {
-        m->summary.global = true;
-        m->summary.global_why = vg_arena_text(m->arena, net->global_why);
+    if (s && w > 0 && h > 0 && w <= 16384 && h <= 16384) {
+        s = analyse(m, (int)w, (int)h, a, err);
+        sum->fixed_width = (int)w;
+        sum->fixed_height = (int)h;
     }
-    vg_net_free(&net);
     return s;
 }
 
 static enum vgk_status summarise(struct vg_model *m, struct vgk_error *err)
 {
     struct vg_summary *sum = &m->summary;
-    const struct vg_value *in = &m->graph->values[m->graph->inputs[m->frame_input]];
-    int64_t w = in->tensor.dim[m->interleaved ? 2 : 3], h = in->tensor.dim[m->interleaved ? 1 : 2];
     struct vg_analysis a = {.align = {1, 1}};
-    enum vgk_status s = VGK_ERR_INVALID;
-    /* A size that the file states binds by itself; whether others do as well, is tried out. */
-    for (size_t i = 0; i < sizeof nominal_sizes / sizeof *nominal_sizes && s; i++) {
+    enum vgk_status s = vg_window_read(m, err);
+    if (!s && !(s = vg_model_find_scales(m, nominal_sizes[0], err)))
+        s = analyse_any(m, &a, err);
+    bool any = vg_window_open(m) && !vg_modelinfo_text(m->info, "vidgen", "window");
+    for (size_t i = 0; any && s && s != VGK_ERR_NOMEM && i < sizeof nominal_windows / sizeof *nominal_windows; i++) {
         struct vgk_error why = {{0}};
-        s = analyse(m, nominal_sizes[i], nominal_sizes[i], &a, true, i ? &why : err);
-        if (s == VGK_ERR_NOMEM)
-            return s;
-    }
-    if (s && w > 0 && h > 0 && w <= 16384 && h <= 16384) {
-        s = analyse(m, (int)w, (int)h, &a, true, err);
-        sum->fixed_width = (int)w;
-        sum->fixed_height = (int)h;
+        sum->window = nominal_windows[i];
+        s = analyse_any(m, &a, &why);
     }
     if (s)
         return s;
@@ -261,19 +321,28 @@ static enum vgk_status summarise(struct vg_model *m, struct vgk_error *err)
     sum->halo_right = (int)a.hi[VG_X];
     sum->halo_top = (int)a.lo[VG_Y];
     sum->halo_bottom = (int)a.hi[VG_Y];
-    return VGK_OK;
+    return vg_window_finish(m, err);
 }
 
 static enum vgk_status read_roles(struct vg_model *m, struct vgk_error *err)
 {
     const struct vg_graph *g = m->graph;
-    int channels;
-    enum vgk_status s = find_frame(m, true, &m->frame_input, &channels, err);
+    enum vgk_status s = vg_roles_find(g, m->info, m->summary.path, m->arena, &m->roles, err);
     if (s)
         return s;
-    m->interleaved = channels == 3;
-    if ((s = find_frame(m, false, &m->frame_output, &channels, err)))
-        return s;
+    m->frame_input = m->roles.frame_input;
+    m->frame_output = m->roles.frame_output;
+    m->summary.n_states = m->roles.n_states;
+    static const char *const modes[] = {"zero", "reflect", "edge"}; /* as enum vgk_pad_mode */
+    const char *border = vg_modelinfo_text(m->info, "vidgen", "border");
+    m->border_mode = VGK_PAD_EDGE;
+    for (int i = 0; i < 3 && border; i++)
+        if (!strcmp(border, modes[i])) {
+            m->border_mode = i;
+            border = NULL;
+        }
+    if (border)
+        return vgk_fail(err, VGK_ERR_INVALID, "%s: border is %s, expected edge, reflect or zero", m->summary.path, border);
     m->summary.in = m->summary.out = (struct vgk_pixels){{0, 1, 2}, {0, 0, 0}, {1, 1, 1}};
     if ((s = read_pixels(m, "", &m->summary.in, err)))
         return s;
@@ -286,7 +355,7 @@ static enum vgk_status read_roles(struct vg_model *m, struct vgk_error *err)
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the model");
     for (int i = 0; i < g->n_inputs; i++) {
         m->parameter_of[i] = -1;
-        if (i == m->frame_input)
+        if (m->roles.inputs[i].role != VG_ROLE_PARAMETER && m->roles.inputs[i].role != VG_ROLE_MAP)
             continue;
         m->parameter_of[i] = m->summary.n_parameters;
         if ((s = read_parameter(m, i, &p[m->summary.n_parameters++], err)))
@@ -330,28 +399,35 @@ static size_t weight_bytes(const struct vg_graph *g)
     return sum;
 }
 
-/* "NAME.onnx" -> "NAME.modelinfo"; other names get the ending added. */
-static char *sidecar(const char *path)
+char *vg_model_beside(const char *path, const char *ending)
 {
     size_t n = strlen(path);
     if (n > 5 && !strcmp(path + n - 5, ".onnx"))
         n -= 5;
-    char *p = malloc(n + sizeof ".modelinfo");
+    char *p = malloc(n + strlen(ending) + 1);
     if (p)
-        sprintf(p, "%.*s.modelinfo", (int)n, path);
+        sprintf(p, "%.*s%s", (int)n, path, ending);
     return p;
+}
+
+static int parameter_values(const struct vg_summary *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_parameters; i++)
+        n += s->parameters[i].count;
+    return n;
 }
 
 enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct vgk_error *err)
 {
     struct vg_model *m = calloc(1, sizeof *m);
-    char *info = NULL;
+    char *info = NULL, *norms = NULL;
     enum vgk_status s = VGK_ERR_NOMEM;
     if (!m)
         return vgk_fail(err, s, "no memory for the model");
     atomic_init(&m->references, 1);
     if (!(m->arena = vg_arena_new(0)) || !(m->summary.path = vg_arena_text(m->arena, path)) ||
-        !(info = sidecar(path))) {
+        !(info = vg_model_beside(path, ".modelinfo")) || !(norms = vg_model_beside(path, ".norms"))) {
         vgk_fail(err, s, "no memory for the model");
         goto done;
     }
@@ -360,6 +436,7 @@ enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct 
     if ((s = vg_onnx_load(path, &m->graph, err)) || (s = vg_modelinfo_load(info, m->graph, &m->info, err)) ||
         (s = check_operators(m, err)) || (s = read_roles(m, err)) || (s = summarise(m, err)))
         goto done;
+    vg_stored_load(norms, m->graph, parameter_values(&m->summary), &m->stored, &m->stored_error);
     const char *name = vg_modelinfo_text(m->info, "vidgen", "name");
     m->summary.name = name ? name : m->summary.name;
     m->summary.opset = (int)m->graph->opset;
@@ -369,6 +446,7 @@ enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct 
     m = NULL;
 done:
     free(info);
+    free(norms);
     vg_model_unref(&m);
     return s;
 }
@@ -387,6 +465,7 @@ void vg_model_unref(struct vg_model **model)
         return;
     vg_graph_free(&m->graph);
     vg_modelinfo_free(&m->info);
+    vg_stored_clear(&m->stored);
     vg_arena_free(m->arena);
     free(m);
 }

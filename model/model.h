@@ -13,6 +13,8 @@
 
 #include "../kernels/frame.h"
 
+#define VG_MAX_WINDOW 256 /* frames, in or out */
+
 struct vg_model;
 
 /* An input that is not the frame: a style's weights, a strength. */
@@ -32,10 +34,21 @@ struct vg_summary {
     int scale_num, scale_den; /* output pixels for an input pixel, both axes */
     int align_x, align_y;     /* the total stride: sizes are padded (edge) to a multiple of it */
     int halo_left, halo_right, halo_top, halo_bottom; /* input pixels; of no meaning when global */
+    int border_x, border_y;   /* pixels that the model crops, which are put around the frame first (edge, or by the
+                                 sidecar's `border`), so that its output is the frame times the scale */
     bool global;              /* a value depends on the whole frame (norms, pooling, attention) */
     const char *global_why;   /* the first such operator, in words, or NULL */
     int fixed_width, fixed_height; /* 0 = any */
     struct vgk_pixels in, out; /* channel order, range */
+    int window;               /* frames that a run takes; 1 = a model of single frames */
+    int emit;                 /* frames that a run gives */
+    int hop;                  /* frames that the window moves on for the next run */
+    int centre;               /* the window's frame that the first emitted one stands for: emitted frame k stands for
+                                 centre + k.  -1: an interpolator: they lie between the window's two frames, frame k at
+                                 (k + 1) / (emit + 1) of the way */
+    int look_back, look_ahead; /* frames before and behind one that it depends on, as far as the graph tells; states
+                                  carry further back */
+    int n_states;             /* recurrent states: runs must be in order; vg_run_reset at a cut */
     int n_parameters;
     const struct vg_parameter *parameters;
 };
@@ -43,10 +56,14 @@ struct vg_summary {
 /* Reads the file (and NAME.modelinfo beside NAME.onnx, when there), checks that every operator is
  * known, finds the roles of inputs and outputs and analyses the graph.
  * VGK_ERR_FILE: cannot be read.  VGK_ERR_INVALID: not a model, broken, not an image model.  VGK_ERR_UNSUPPORTED: names
- * the node, its operator and its shapes.  *model is untouched on error. */
+ * the node, its operator and its shapes.  *model is untouched on error.
+ * NAME.norms beside it, when there, holds statistics of its norms (stored.h), for norm-mode frozen. */
 enum vgk_status vg_model_load(const char *path, struct vg_model **model, struct vgk_error *err);
 struct vg_model *vg_model_ref(struct vg_model *);
 void vg_model_unref(struct vg_model **); /* NULL inside is fine; sets it to NULL */
+
+/* "NAME.onnx" to "NAME" with this ending (other names get it added); malloc'ed. */
+char *vg_model_beside(const char *path, const char *ending);
 
 /* Lives as long as the model. */
 const struct vg_summary *vg_model_summary(const struct vg_model *);

@@ -8,25 +8,33 @@
 #include "model.h"
 #include "modelinfo.h"
 #include "norms.h"
-
-enum vg_role { VG_ROLE_FRAME, VG_ROLE_PARAMETER };
+#include "roles.h"
+#include "stored.h"
 
 struct vg_model {
     atomic_int references;
     struct vg_graph *graph;
     struct vg_modelinfo *info;
+    struct vg_stored stored; /* statistics of its norms that lie beside it; n_sets 0 = none, or what is there */
+    struct vgk_error stored_error; /* cannot be used: why.  Only whoever wants them needs to know */
     struct vg_arena *arena; /* the summary's texts and arrays */
     struct vg_summary summary;
-    int frame_input, frame_output; /* indices of graph inputs and outputs */
-    bool interleaved;              /* the frame input is [N,H,W,C] */
-    int *parameter_of;             /* for each graph input, -1 = the frame */
+    struct vg_roles roles;
+    int frame_input, frame_output; /* indices of graph inputs and outputs, as in roles */
+    enum vgk_pad_mode border_mode; /* of summary.border_x, border_y */
+    int *parameter_of;             /* for each graph input, -1 = none */
     bool tried;                    /* trial.c's, which has a lock for both */
     double trial_steps;
     atomic_bool no_winograd;       /* it found them too large: every convolution's products are as written */
 };
 
-/* Binds and fuses the graph for a tile.  May be called from several threads: it opens what it needs. */
-enum vgk_status vg_model_bind(struct vg_model *, int width, int height, bool fuse, enum vg_norm_source,
+/* Binds and fuses the graph for a tile and so many frames (0 = as the model says).  May be called from several threads:
+ * it opens what it needs. */
+enum vgk_status vg_model_bind(struct vg_model *, int width, int height, int window, bool fuse, enum vg_norm_source,
                               struct vg_net **, struct vgk_error *);
+
+/* The same for the summary's window and any size that will do, with other dimensions of the frame as axes (rows and
+ * columns are none then): to analyse, not to be run. */
+enum vgk_status vg_model_bind_axes(struct vg_model *, const int axis[VG_AXES], struct vg_net **, struct vgk_error *);
 
 #endif

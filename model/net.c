@@ -23,7 +23,8 @@ enum vgk_status vg_net_create(struct vg_net **net)
 void vg_net_free(struct vg_net **net)
 {
     struct vg_net *n = *net;
-    if (!n)
+    *net = NULL;
+    if (!n || n->shared-- > 0)
         return;
     free(n->values);
     free(n->ops);
@@ -33,7 +34,12 @@ void vg_net_free(struct vg_net **net)
     free(n->memories);
     vg_arena_free(n->arena);
     free(n);
-    *net = NULL;
+}
+
+struct vg_net *vg_net_ref(struct vg_net *net)
+{
+    net->shared++;
+    return net;
 }
 
 /* Room for one more in a growing array. */
@@ -63,7 +69,8 @@ static bool is_image(const struct vg_net_value *v)
 {
     bool number = vgk_type_is_float(v->t.type) || v->t.type == VGK_U8 || v->t.type == VGK_I8;
     bool rows = v->axis[VG_Y] >= 2 && !v->fold[VG_Y].size, columns = v->axis[VG_X] >= 2 && !v->fold[VG_X].size;
-    return (v->t.rank == 4 || v->t.rank == 5) && number && v->frame && (rows || columns);
+    bool channels = v->axis[VG_Y] != 1 && v->axis[VG_X] != 1; /* else they are last already */
+    return (v->t.rank == 4 || v->t.rank == 5) && number && v->frame && channels && (rows || columns);
 }
 
 int vg_net_value_new(struct vg_net *net, const char *name, enum vgk_type type, int rank, const int64_t *dim,

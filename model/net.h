@@ -31,6 +31,8 @@ struct vg_net_value {
     int buffer;          /* -1 = constant */
     int64_t offset;      /* elements from the buffer's start */
     bool constant;
+    int scale, zero;     /* constants: values by which it is quantised (kernels/ops.h), of its rank; scale 0 = it is not;
+                            zero 0 = none.  Such values are weights of ops, and nothing else */
     bool frame;          /* depends on the frame (else on constants and parameters only) */
     int axis[VG_AXES];   /* the dimension that is the frame's x, y; -1 = none */
     int64_t num[VG_AXES], den[VG_AXES]; /* its size there in frame pixels: frame * num / den; lowest terms */
@@ -53,6 +55,7 @@ struct vg_net_op {
     const char *node; /* the node it comes from, for messages */
     int n_in;
     struct vg_operand in[VG_MAX_OPERANDS], out;
+    const char *global_why; /* it depends on the whole frame: its node in words; else NULL */
     bool view; /* no work: out is a view of in[0]'s buffer */
     bool dead;
 };
@@ -62,12 +65,22 @@ struct vg_net_buffer {
     bool persistent; /* keeps its contents from one frame to the next */
 };
 
-/* Statistics of a norm: this frame's, and the ones kept of the frame before ([N,3C]: mean, factor, bias). */
+/* What an op learns from the whole frame (norms.h): a norm's statistics, f32 [N,3C]: mean, 1 / deviation, 0; or what a
+ * reduction over all pixels gives. */
 struct vg_net_memory {
-    int now, kept; /* values */
+    int now;          /* value: this frame's, -1 = not measured */
+    int kept;         /* value: what is used in its place, written between frames; -1 = none */
+    int64_t channels; /* C of a norm, 0 = a reduction */
+    int64_t count;    /* floats */
+};
+
+/* What a run gives is what the next one takes; see roles.h. */
+struct vg_net_state {
+    int input, output; /* of the net; output -1: not made by the net (a delayed frame) */
 };
 
 struct vg_net {
+    int shared; /* references besides the first */
     struct vg_arena *arena;
     int n_values, n_ops, n_buffers;
     struct vg_net_value *values;
@@ -75,21 +88,24 @@ struct vg_net {
     struct vg_net_buffer *buffers;
     int n_inputs, n_outputs;
     int *inputs, *outputs; /* values, as in the graph */
-    int frame_input;       /* which of the inputs */
+    int frame_input;       /* which of the inputs; there may be more values that depend on the frame among them */
+    int n_states;
+    struct vg_net_state *states; /* in the arena */
     int n_memories;
     struct vg_net_memory *memories;
     const char *global_why; /* the first op that depends on the whole frame, in words; NULL = none */
     int cap_values, cap_ops, cap_buffers;
 };
 
-void vg_net_free(struct vg_net **);
+void vg_net_free(struct vg_net **); /* gives up one reference */
+struct vg_net *vg_net_ref(struct vg_net *); /* one thread at a time; nobody changes the net any more */
 
 /* --- for those who build and rewrite nets --- */
 
 enum vgk_status vg_net_create(struct vg_net **);
 
 /* A value over a buffer of its own.  Channels-last when it is an image (rank 4 or 5 with an axis of the frame behind
- * dimension 1), else row-major.  Axes, scale and `frame` are taken from `like` (-1 = none: no axes, not of the frame)
+ * dimension 1, and none there), else row-major.  Axes, scale and `frame` are taken from `like` (-1 = none: no axes, not of the frame)
  * unless they do not fit.  -1: no memory, or too large. */
 int vg_net_value_new(struct vg_net *, const char *name, enum vgk_type type, int rank, const int64_t *dim,
                      const struct vg_net_value *like);

@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 
 #include "arena.h"
-#include "onnx_data.h"
+#include "onnx_names.h"
+#include "onnx_strip.h"
 
 /* The file is unpacked right into the graph's arena, and names and weights are used where they lie: weights are in
  * memory once.  Against files that grow when unpacked (an empty node is 2 bytes there and 200 here) the arena is
@@ -20,39 +21,18 @@
 #define MIN_IR 3
 #define MAX_IR 14
 
-/* Whatever makes a value.  In the file's order; initializers first, so that initializer i is value i. */
-struct definition {
-    const char *name;
-    enum { INITIALIZER, INPUT, OUTPUT } kind;
-    int value;
-    int maker;                     /* node */
-    const struct definition *same; /* an input that an initializer gives a default */
-};
-
 struct loader {
     const Vg__Model *model;
-    const Vg__Graph *proto;
     struct vg_arena *arena;
     struct vg_onnx_source source;
+    struct vg_onnx_names names;
     struct vg_graph *graph;
-    struct vg_value *values;
-    struct vg_node *nodes; /* in the file's order until they are sorted */
-    struct definition *definitions, **by_name;
-    size_t n_definitions;
     struct vgk_error *err;
 };
 
-static const char *text(const char *s) { return s ? s : ""; }
+static const char *text(const char *s) { return vg_onnx_text(s); }
 
 static enum vgk_status no_memory(const struct loader *l) { return vg_arena_error(l->arena, l->err); }
-
-/* 'node 3 "name" (Conv)' */
-static const char *label(const struct loader *l, size_t node, char *buffer, size_t size)
-{
-    const Vg__Node *p = l->proto->node[node];
-    snprintf(buffer, size, "node %zu \"%.100s\" (%.60s)", node, text(p->name), text(p->op_type));
-    return buffer;
-}
 
 static bool default_domain(const char *domain) { return !domain || !*domain || !strcmp(domain, "ai.onnx"); }
 
@@ -79,36 +59,39 @@ static enum vgk_status check_model(struct loader *l)
     l->graph->ir_version = m->ir_version;
     l->graph->opset = opset;
     l->graph->producer = text(m->producer_name);
-    if (m->n_functions)
-        return vgk_fail(l->err, VGK_ERR_UNSUPPORTED,
-                        "defines %zu functions of its own, which are not supported; inline "
-                        "them (onnx.inliner.inline_local_functions) or export without them",
-                        m->n_functions);
-    if (m->graph->n_sparse_initializer)
-        return vgk_fail(l->err, VGK_ERR_UNSUPPORTED,
-                        "has %zu sparse initializers, which are not supported; store them "
-                        "densely",
-                        m->graph->n_sparse_initializer);
-    if (m->graph->n_node > VG_ONNX_MAX_NODES)
-        return vgk_fail(l->err, VGK_ERR_INVALID, "has %zu nodes, more than VG_ONNX_MAX_NODES = %d", m->graph->n_node,
-                        VG_ONNX_MAX_NODES);
     return VGK_OK;
 }
 
+/* A node that calls a function of the file's own. */
+static bool calls_function(const struct loader *l, const Vg__Node *p)
+{
+    for (size_t i = 0; i < l->model->n_functions; i++) {
+        const Vg__Function *f = l->model->functions[i];
+        if (!strcmp(text(f->name), p->op_type) && !strcmp(text(f->domain), text(p->domain)))
+            return true;
+    }
+    return false;
+}
+
 /* Every node is of ONNX's own domain, in an opset that is known. */
-static enum vgk_status check_domains(struct loader *l)
+static enum vgk_status check_domains(struct loader *l, const struct vg_onnx_scope *g)
 {
     char who[256];
     int64_t opset = l->graph->opset;
-    for (size_t i = 0; i < l->proto->n_node; i++) {
-        const Vg__Node *p = l->proto->node[i];
+    for (size_t i = 0; i < g->proto->n_node; i++) {
+        const Vg__Node *p = g->proto->node[i];
         if (!p->op_type || !*p->op_type)
             return vgk_fail(l->err, VGK_ERR_INVALID, "node %zu \"%.100s\" has no operator", i, text(p->name));
+        if (calls_function(l, p))
+            return vgk_fail(l->err, VGK_ERR_UNSUPPORTED,
+                            "%s calls a function that the file defines itself, which is not supported; inline its "
+                            "functions (onnx.inliner.inline_local_functions) or export without them",
+                            vg_onnx_label(g, i, who, sizeof who));
         if (!default_domain(p->domain))
             return vgk_fail(l->err, VGK_ERR_UNSUPPORTED,
                             "%s is of domain '%.100s', only ONNX's own operators are "
                             "supported; export the model without a runtime's optimisations",
-                            label(l, i, who, sizeof who), p->domain);
+                            vg_onnx_label(g, i, who, sizeof who), p->domain);
     }
     if (opset == -1)
         return vgk_fail(l->err, VGK_ERR_INVALID, "does not say which opset it is of: cut off, or no model");
@@ -120,95 +103,12 @@ static enum vgk_status check_domains(struct loader *l)
     return VGK_OK;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct definition *x = *(struct definition *const *)a, *y = *(struct definition *const *)b;
-    int c = strcmp(x->name, y->name);
-    return c ? c : x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : x->maker < y->maker ? -1 : x->maker > y->maker;
-}
-
-static int find_value(const struct loader *l, const char *name)
-{
-    size_t low = 0, high = l->n_definitions;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int c = strcmp(name, l->by_name[middle]->name);
-        if (!c)
-            return l->by_name[middle]->value;
-        if (c < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return -1;
-}
-
-static const char *const makers[] = { "initializer", "input", "node" };
-
-static enum vgk_status define(struct loader *l, const char *name, int kind, size_t maker)
-{
-    if (!*name)
-        return vgk_fail(l->err, VGK_ERR_INVALID, "%s %zu has no name", makers[kind], maker);
-    l->definitions[l->n_definitions++] = (struct definition){ .name = name, .kind = kind, .maker = (int)maker };
-    return VGK_OK;
-}
-
-/* Gives every name one value, or says who makes it twice. */
-static enum vgk_status collect_values(struct loader *l)
-{
-    const Vg__Graph *p = l->proto;
-    size_t n = p->n_initializer + p->n_input;
-    for (size_t i = 0; i < p->n_node; i++)
-        n += p->node[i]->n_output;
-    l->definitions = vg_arena_array(l->arena, n, sizeof *l->definitions);
-    l->by_name = vg_arena_array(l->arena, n, sizeof *l->by_name);
-    if (!l->definitions || !l->by_name)
-        return no_memory(l);
-    enum vgk_status status = VGK_OK;
-    for (size_t i = 0; i < p->n_initializer && status == VGK_OK; i++)
-        status = define(l, text(p->initializer[i]->name), INITIALIZER, i);
-    for (size_t i = 0; i < p->n_input && status == VGK_OK; i++)
-        status = define(l, text(p->input[i]->name), INPUT, i);
-    for (size_t i = 0; i < p->n_node && status == VGK_OK; i++)
-        for (size_t j = 0; j < p->node[i]->n_output && status == VGK_OK; j++)
-            if (*p->node[i]->output[j])
-                status = define(l, p->node[i]->output[j], OUTPUT, i);
-    if (status != VGK_OK)
-        return status;
-
-    for (size_t i = 0; i < l->n_definitions; i++)
-        l->by_name[i] = &l->definitions[i];
-    qsort(l->by_name, l->n_definitions, sizeof *l->by_name, by_name);
-    for (size_t i = 1; i < l->n_definitions; i++) {
-        struct definition *a = l->by_name[i - 1], *b = l->by_name[i];
-        if (strcmp(a->name, b->name))
-            continue;
-        if (a->kind != INITIALIZER || b->kind != INPUT)
-            return vgk_fail(l->err, VGK_ERR_INVALID, "value '%.200s' is defined twice: by %s %d and %s %d", a->name,
-                            makers[a->kind], a->maker, makers[b->kind], b->maker);
-        b->same = a;
-    }
-    l->values = vg_arena_array(l->arena, l->n_definitions, sizeof *l->values);
-    if (!l->values)
-        return no_memory(l);
-    int n_values = 0;
-    for (size_t i = 0; i < l->n_definitions; i++) {
-        struct definition *d = &l->definitions[i];
-        d->value = d->same ? d->same->value : n_values++;
-        if (!d->same)
-            l->values[d->value] = (struct vg_value){ .name = d->name, .producer = d->kind == OUTPUT ? d->maker : -1 };
-    }
-    l->graph->n_values = n_values;
-    l->graph->values = l->values;
-    return VGK_OK;
-}
-
-static enum vgk_status load_initializers(struct loader *l)
+static enum vgk_status load_initializers(struct loader *l, const struct vg_onnx_scope *g)
 {
     char what[256];
-    for (size_t i = 0; i < l->proto->n_initializer; i++) {
-        const Vg__Tensor *p = l->proto->initializer[i];
-        struct vg_value *v = &l->values[i];
+    for (size_t i = 0; i < g->proto->n_initializer; i++) {
+        const Vg__Tensor *p = g->proto->initializer[i];
+        struct vg_value *v = &l->names.values[g->first + (int)i];
         enum vgk_type type;
         /* One of a type that we do not have is refused only when somebody asks for it: see use_value. */
         if (p->data_type && !vg_onnx_type(p->data_type, &type))
@@ -222,12 +122,14 @@ static enum vgk_status load_initializers(struct loader *l)
     return VGK_OK;
 }
 
-static enum vgk_status use_value(struct loader *l, int value, const char *who)
+static enum vgk_status use_value(struct loader *l, const struct vg_onnx_scope *g, int value, const char *who)
 {
-    if ((size_t)value < l->proto->n_initializer && !l->values[value].constant)
-        return vgk_fail(l->err, VGK_ERR_UNSUPPORTED,
-                        "%s uses initializer '%.200s', whose element type %s is not supported", who,
-                        l->values[value].name, vg_onnx_type_name(l->proto->initializer[value]->data_type));
+    for (; g; g = g->outer)
+        if (value >= g->first && (size_t)(value - g->first) < g->proto->n_initializer && !l->names.values[value].constant)
+            return vgk_fail(l->err, VGK_ERR_UNSUPPORTED,
+                            "%s uses initializer '%.200s', whose element type %s is not supported", who,
+                            l->names.values[value].name,
+                            vg_onnx_type_name(g->proto->initializer[value - g->first]->data_type));
     return VGK_OK;
 }
 
@@ -322,37 +224,48 @@ static enum vgk_status load_attribute(struct loader *l, const Vg__Attribute *p, 
     }
 }
 
-static enum vgk_status load_node(struct loader *l, size_t index)
+/* *branch: the next of the graph's branches. */
+static enum vgk_status load_node(struct loader *l, struct vg_onnx_scope *g, size_t index, struct vg_node *node,
+                                 const struct vg_onnx_scope **branch)
 {
-    const Vg__Node *p = l->proto->node[index];
-    struct vg_node *node = &l->nodes[index];
+    const Vg__Node *p = g->proto->node[index];
     char who[256];
-    label(l, index, who, sizeof who);
+    vg_onnx_label(g, index, who, sizeof who);
     if (p->n_attribute > VG_ONNX_MAX_ATTRIBUTES)
         return vgk_fail(l->err, VGK_ERR_INVALID, "%s: has %zu attributes, more than VG_ONNX_MAX_ATTRIBUTES = %d", who,
                         p->n_attribute, VG_ONNX_MAX_ATTRIBUTES);
-    int *in = vg_arena_array(l->arena, p->n_input, sizeof *in),
+    size_t n_captured = 0;
+    const struct vg_onnx_capture *captures = g->captures ? g->captures[index] : NULL;
+    for (const struct vg_onnx_capture *c = captures; c; c = c->next)
+        n_captured++;
+    int *in = vg_arena_array(l->arena, p->n_input + n_captured, sizeof *in),
         *out = vg_arena_array(l->arena, p->n_output, sizeof *out);
     struct vg_attribute *attributes = vg_arena_array(l->arena, p->n_attribute, sizeof *attributes);
     if (!in || !out || !attributes)
         return no_memory(l);
+    for (size_t i = p->n_input; captures; captures = captures->next)
+        in[i++] = captures->value;
     for (size_t i = 0; i < p->n_input; i++) {
-        in[i] = *p->input[i] ? find_value(l, p->input[i]) : -1;
+        in[i] = *p->input[i] ? vg_onnx_find(g, p->input[i]) : -1;
         if (in[i] < 0 && *p->input[i])
             return vgk_fail(l->err, VGK_ERR_INVALID,
                             "%s: nobody makes its input %zu, '%.200s': it is no graph input, no "
                             "initializer and no output of a node",
                             who, i, p->input[i]);
-        enum vgk_status status = in[i] < 0 ? VGK_OK : use_value(l, in[i], who);
+        enum vgk_status status = in[i] < 0 ? VGK_OK : use_value(l, g, in[i], who);
         if (status != VGK_OK)
             return status;
     }
     for (size_t i = 0; i < p->n_output; i++)
-        out[i] = *p->output[i] ? find_value(l, p->output[i]) : -1;
+        out[i] = *p->output[i] ? vg_onnx_find(g, p->output[i]) : -1;
     for (size_t i = 0; i < p->n_attribute; i++) {
         enum vgk_status status = load_attribute(l, p->attribute[i], who, &attributes[i]);
         if (status != VGK_OK)
             return status;
+        if (vg_onnx_is_branch(p, p->attribute[i])) {
+            attributes[i].graph = (*branch)->graph;
+            *branch = (*branch)->beside;
+        }
         for (size_t j = 0; j < i; j++)
             if (!strcmp(attributes[i].name, attributes[j].name))
                 return vgk_fail(l->err, VGK_ERR_INVALID, "%s: has attribute '%.100s' twice", who, attributes[i].name);
@@ -361,6 +274,7 @@ static enum vgk_status load_node(struct loader *l, size_t index)
                               .type = p->op_type,
                               .domain = "",
                               .n_in = (int)p->n_input,
+                              .n_captured = (int)n_captured,
                               .n_out = (int)p->n_output,
                               .n_attributes = (int)p->n_attribute,
                               .in = in,
@@ -413,47 +327,50 @@ static enum vgk_status declare(struct loader *l, const Vg__ValueInfo *p, const c
     return VGK_OK;
 }
 
-static enum vgk_status load_inputs(struct loader *l)
+static enum vgk_status load_inputs(struct loader *l, struct vg_onnx_scope *g)
 {
-    const Vg__Graph *p = l->proto;
+    const Vg__Graph *p = g->proto;
     int *inputs = vg_arena_array(l->arena, p->n_input, sizeof *inputs);
     if (!inputs)
         return no_memory(l);
-    l->graph->inputs = inputs;
+    g->graph->inputs = inputs;
+    if (g->outer && p->n_input)
+        return vgk_fail(l->err, VGK_ERR_INVALID, "a branch of an If has %zu inputs; it reads the values around it",
+                        p->n_input);
     for (size_t i = 0; i < p->n_input; i++) {
-        const struct definition *d = &l->definitions[p->n_initializer + i];
-        if (d->same)
+        int value = vg_onnx_input(g, i);
+        if (value < 0)
             continue;
-        enum vgk_status status = declare(l, p->input[i], "input", &l->values[d->value]);
+        enum vgk_status status = declare(l, p->input[i], "input", &l->names.values[value]);
         if (status != VGK_OK)
             return status;
-        inputs[l->graph->n_inputs++] = d->value;
+        inputs[g->graph->n_inputs++] = value;
     }
     return VGK_OK;
 }
 
-static enum vgk_status load_outputs(struct loader *l)
+static enum vgk_status load_outputs(struct loader *l, struct vg_onnx_scope *g)
 {
-    const Vg__Graph *p = l->proto;
+    const Vg__Graph *p = g->proto;
     int *outputs = vg_arena_array(l->arena, p->n_output, sizeof *outputs);
-    bool *seen = vg_arena_array(l->arena, (size_t)l->graph->n_values, sizeof *seen);
+    bool *seen = vg_arena_array(l->arena, (size_t)l->names.n_values, sizeof *seen);
     if (!outputs || !seen)
         return no_memory(l);
-    l->graph->outputs = outputs;
+    g->graph->outputs = outputs;
     for (size_t i = 0; i < p->n_output; i++) {
         const char *name = text(p->output[i]->name);
-        int value = find_value(l, name);
+        int value = vg_onnx_find(g, name);
         if (value < 0)
             return vgk_fail(l->err, VGK_ERR_INVALID, "nobody makes its output %zu, '%.200s'", i, name);
-        if (seen[value])
+        if (seen[value] && !g->outer)
             return vgk_fail(l->err, VGK_ERR_INVALID, "has output '%.200s' twice", name);
         seen[value] = true;
-        enum vgk_status status = use_value(l, value, "the graph's output");
-        if (status == VGK_OK && l->values[value].producer >= 0)
-            status = declare(l, p->output[i], "output", &l->values[value]);
+        enum vgk_status status = use_value(l, g, value, "the graph's output");
+        if (status == VGK_OK && l->names.values[value].producer >= 0 && !g->outer)
+            status = declare(l, p->output[i], "output", &l->names.values[value]);
         if (status != VGK_OK)
             return status;
-        outputs[l->graph->n_outputs++] = value;
+        outputs[g->graph->n_outputs++] = value;
     }
     return VGK_OK;
 }
@@ -471,27 +388,41 @@ static enum vgk_status load_properties(struct loader *l)
     return VGK_OK;
 }
 
+static enum vgk_status load_scope(struct loader *l, struct vg_onnx_scope *g)
+{
+    enum vgk_status status;
+    const struct vg_onnx_scope *branch = g->inner;
+    struct vg_node *nodes = vg_arena_array(l->arena, g->proto->n_node, sizeof *nodes); /* in the file's order */
+    if (!nodes)
+        return no_memory(l);
+    g->graph->n_nodes = (int)g->proto->n_node;
+    g->graph->arena = l->arena;
+    if ((status = load_inputs(l, g)) != VGK_OK)
+        return status;
+    for (size_t i = 0; i < g->proto->n_node; i++)
+        if ((status = load_node(l, g, i, &nodes[i], &branch)) != VGK_OK)
+            return status;
+    status = vg_graph_sort(g->graph, g->first, g->n_values, l->names.values, nodes, l->err);
+    return status == VGK_OK ? load_outputs(l, g) : status;
+}
+
 static enum vgk_status load(struct loader *l)
 {
     enum vgk_status status;
     l->graph = vg_arena_array(l->arena, 1, sizeof *l->graph);
     if (!l->graph)
         return no_memory(l);
-    l->graph->arena = l->arena;
-    l->proto = l->model->graph;
-    if ((status = check_model(l)) != VGK_OK || (status = check_domains(l)) != VGK_OK ||
-        (status = collect_values(l)) != VGK_OK || (status = load_initializers(l)) != VGK_OK ||
-        (status = load_inputs(l)) != VGK_OK)
+    l->names.arena = l->arena;
+    if ((status = check_model(l)) != VGK_OK ||
+        (status = vg_onnx_names(&l->names, l->model->graph, l->graph, l->err)) != VGK_OK)
         return status;
-    l->nodes = vg_arena_array(l->arena, l->proto->n_node, sizeof *l->nodes);
-    if (!l->nodes)
-        return no_memory(l);
-    l->graph->n_nodes = (int)l->proto->n_node;
-    for (size_t i = 0; i < l->proto->n_node; i++)
-        if ((status = load_node(l, i)) != VGK_OK)
+    for (struct vg_onnx_scope *g = l->names.scopes; g; g = g->next)
+        if ((status = check_domains(l, g)) != VGK_OK || (status = load_initializers(l, g)) != VGK_OK)
             return status;
-    if ((status = vg_graph_sort(l->graph, l->values, l->nodes, l->err)) != VGK_OK ||
-        (status = load_outputs(l)) != VGK_OK || (status = load_properties(l)) != VGK_OK)
+    for (struct vg_onnx_scope *g = l->names.scopes; g; g = g->next)
+        if ((status = load_scope(l, g)) != VGK_OK)
+            return status;
+    if ((status = load_properties(l)) != VGK_OK)
         return status;
     return vg_onnx_check_overlap(&l->source, l->err);
 }
@@ -513,14 +444,12 @@ static enum vgk_status unreadable(struct loader *l, const uint8_t *data, size_t 
                     size);
 }
 
-static void *take(void *arena, size_t size) { return vg_arena_alloc(arena, size); }
-static void give(void *arena, void *block) {}
-
-/* `file` is unmapped as soon as it has been unpacked. */
+/* `file` is unmapped as soon as it has been unpacked, unless large weights stay in it. */
 static enum vgk_status parse(const void *data, size_t size, const char *folder, void *file, struct vg_graph **graph,
                              struct vgk_error *err)
 {
     struct loader l = { .err = err };
+    struct vg_onnx_stripped small = { .data = NULL };
     enum vgk_status status = VGK_OK;
     if (!size)
         status = vgk_fail(err, VGK_ERR_INVALID, "is empty: no ONNX model");
@@ -532,12 +461,21 @@ static enum vgk_status parse(const void *data, size_t size, const char *folder, 
     else if (!(l.arena = vg_arena_new(ARENA_BASE + ARENA_TIMES * size)))
         status = vgk_fail(err, VGK_ERR_NOMEM, "no memory to load the model");
     if (status == VGK_OK) {
-        ProtobufCAllocator allocator = { take, give, l.arena };
+        ProtobufCAllocator allocator = vg_onnx_allocator(l.arena);
         l.source = (struct vg_onnx_source){ .arena = l.arena, .folder = folder };
-        l.model = vg__model__unpack(&allocator, size, data);
+        bool stays = file && vg_onnx_strip(file, size, &small) && vg_arena_adopt(l.arena, file, size);
+        if (stays) {
+            l.source.mapped = file;
+            l.source.mapped_end = (const char *)file + size;
+            file = NULL; /* goes with the arena */
+        }
+        l.model = vg__model__unpack(&allocator, stays ? small.size : size, stays ? small.data : data);
+        if (stays && l.model && !vg_onnx_put_back(&small, (Vg__Model *)l.model))
+            l.model = NULL;
     }
     if (status == VGK_OK && !l.model)
         status = unreadable(&l, data, size);
+    vg_onnx_stripped_free(&small);
     if (file)
         munmap(file, size);
     if (status == VGK_OK)

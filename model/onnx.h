@@ -13,7 +13,8 @@
 
 #define VG_ONNX_MIN_OPSET 1
 #define VG_ONNX_MAX_OPSET 24
-#define VG_ONNX_MAX_NODES (1 << 20)
+#define VG_ONNX_MAX_NODES (1 << 20) /* with those of all branches */
+#define VG_ONNX_MAX_DEPTH 8          /* of an If in a branch of an If */
 #define VG_ONNX_MAX_ATTRIBUTES 256 /* of one node */
 #define VG_ONNX_MAX_FILE ((size_t)2 << 30)   /* protobuf's own limit */
 #define VG_ONNX_MAX_ELEMENTS ((int64_t)1 << 40) /* of one tensor */

@@ -313,7 +313,9 @@ enum vgk_status vg_onnx_tensor(struct vg_onnx_source *s, const Vg__Tensor *p, co
     }
     if (status != VGK_OK)
         return status;
-    if (!t->data || (!elsewhere && (uintptr_t)t->data % VGK_ALIGN)) {
+    const char *at = t->data;
+    bool stays = s->mapped && at >= s->mapped && at < s->mapped_end && type != VGK_BOOL;
+    if (!t->data || (!elsewhere && !stays && (uintptr_t)t->data % VGK_ALIGN)) {
         void *copy = vg_arena_aligned(s->arena, bytes);
         if (!copy)
             return vg_arena_error(s->arena, err);

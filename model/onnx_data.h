@@ -11,6 +11,7 @@
 struct vg_onnx_source {
     struct vg_arena *arena;
     const char *folder;           /* of the model file, resolved; NULL = from memory, no external data */
+    const char *mapped, *mapped_end; /* the model file, where raw data stay in place; NULL = nowhere */
     struct vg_onnx_file *files;   /* with external data, mapped */
     struct vg_onnx_range *ranges; /* taken from them */
     size_t n_ranges;

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuse.h"
 #include "plan_internal.h"
 #include "trial.h"
+#include "warp.h"
+#include "window.h"
 
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
@@ -28,11 +29,11 @@ struct way {
 };
 
 /* `least`: frames smaller than this are padded up to it (a model's own reflection needs some pixels to reflect). */
-static struct vg_axis_request axis_request(const struct vg_model *m, const struct vg_plan_request *r,
+static struct vg_axis_request axis_request(const struct vg_plan *p, const struct vg_plan_request *r,
                                            const struct way *w, int axis, int tile, int least)
 {
-    const struct vg_summary *s = &m->summary;
-    const struct vg_analysis *a = w && w->whole && !s->global ? &w->whole->exact : NULL;
+    const struct vg_summary *s = &p->model->summary;
+    const struct vg_analysis *a = w && w->whole && !*p->global_why ? &w->whole->exact : NULL;
     bool x = axis == VG_X;
     int align = x ? s->align_x : s->align_y, frame = x ? r->width : r->height;
     bool small = frame < least;
@@ -53,37 +54,17 @@ static struct vg_axis_request axis_request(const struct vg_model *m, const struc
     };
 }
 
-struct how {
-    bool direct;
-    int bands;
-    const bool *recompute;
-    enum vg_norm_source norms;
-};
-
-static enum vgk_status lay_out(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                               int width, int height, struct how how, struct vg_program **program,
-                               struct vgk_error *err)
+static struct vg_how how_to(const struct vg_plan *p, bool direct, bool stream)
 {
-    struct vg_net *net = NULL;
-    struct vg_program_request request = {m->frame_output, how.bands, how.recompute};
-    enum vgk_status s = vg_model_bind(m, width, height, true, how.norms, &net, err);
-    if (!s && backend->chains)
-        vg_net_chain(net);
-    for (int i = 0; !s && i < net->n_ops; i++)
-        if (net->ops[i].op.kind == VGK_OP_CONV)
-            net->ops[i].op.p.conv.exact_products = how.direct || atomic_load(&m->no_winograd);
-    if (!s && (s = vg_program_make(net, backend, device, &request, program, err)))
-        vg_net_free(&net);
-    return s;
+    return (struct vg_how){.direct = direct, .stream = stream, .norms = p->norms.source};
 }
 
 /* Tiles of about this size; 0 = the whole frame. */
-static enum vgk_status cut_frame(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                                 const struct vg_plan_request *r, const struct way *w, int tile_width, int tile_height,
-                                 int least, struct cut *c, struct vgk_error *err)
+static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request *r, const struct way *w,
+                                 int tile_width, int tile_height, int least, struct cut *c, struct vgk_error *err)
 {
-    struct vg_axis_request x = axis_request(m, r, w, VG_X, tile_width, least),
-                           y = axis_request(m, r, w, VG_Y, tile_height, least);
+    struct vg_axis_request x = axis_request(p, r, w, VG_X, tile_width, least),
+                           y = axis_request(p, r, w, VG_Y, tile_height, least);
     enum vgk_status s = vg_axis_make(&x, &c->grid.x, err);
     if (s) {
         vgk_error_prefix(err, "tile-width %d, overlap-x %d", tile_width, r->overlap_x);
@@ -94,15 +75,53 @@ static enum vgk_status cut_frame(struct vg_model *m, const struct vgk_backend *b
         return s;
     }
     c->direct = w && w->direct;
-    return lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &c->program,
-                   err);
+    if ((s = vg_states_lay_out(p->model, &c->grid, &p->states, err)))
+        return s;
+    return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct, false), &c->program, err);
+}
+
+/* The whole frame in one tile; without Winograd's blocks where they round too much. */
+static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request *r, struct cut *c, struct vgk_error *err)
+{
+    const atomic_bool *no_winograd = &p->model->no_winograd;
+    enum vgk_status s = cut_frame(p, r, NULL, 0, 0, 0, c, err);
+    for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
+         least *= 2) {
+        struct vgk_error again;
+        if (!cut_frame(p, r, NULL, 0, 0, least, c, &again))
+            s = VGK_OK;
+    }
+    if (s || p->untried || (!c->program->blocks && !atomic_load(no_winograd)))
+        return s;
+    p->winograd_steps = vg_trial_steps(p->model);
+    if (!c->program->blocks || !atomic_load(no_winograd))
+        return VGK_OK;
+    vg_program_free(&c->program);
+    return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, false, false), &c->program, err);
+}
+
+enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r, enum vg_norm_source source,
+                              struct vg_grid *grid, struct vg_program **program, struct vgk_error *err)
+{
+    struct cut c = {.program = NULL};
+    enum vg_norm_source before = p->norms.source;
+    struct vg_states states = p->states; /* those of the tiles */
+    p->states = (struct vg_states){0};
+    p->norms.source = source;
+    enum vgk_status s = cut_whole(p, r, &c, err);
+    p->norms.source = before;
+    vg_states_free(&p->states);
+    p->states = states;
+    *grid = c.grid;
+    *program = c.program;
+    return s;
 }
 
 /* --- the choice --- */
 
 struct candidate {
     int nx, ny;
-    bool direct;
+    bool direct, bands; /* bands: columns, each of which runs in bands */
     struct vg_grid grid;
     double cost; /* work over that of the whole frame's best way */
 };
@@ -114,21 +133,23 @@ static int by_cost(const void *a, const void *b)
 }
 
 /* The grid of nx by ny tiles with the least waste; false when that many make no sense. */
-static bool grid_of(const struct vg_model *m, const struct vg_plan_request *r, const struct way *w, int nx, int ny,
+static bool grid_of(const struct vg_plan *p, const struct vg_plan_request *r, const struct way *w, int nx, int ny,
                     struct vg_grid *grid)
 {
     for (int axis = 0; axis < VG_AXES; axis++) {
         int n = axis == VG_X ? nx : ny;
-        struct vg_axis_request q = axis_request(m, r, w, axis, 0, 0);
+        struct vg_axis_request q = axis_request(p, r, w, axis, 0, 0);
         struct vg_axis *a = axis == VG_X ? &grid->x : &grid->y;
-        int overlap = q.overlap < 0 ? q.halo_lo + q.halo_hi : q.overlap;
+        size_t lattice = (size_t)(q.origin_multiple % q.chroma ? q.origin_multiple * q.chroma : q.origin_multiple);
+        size_t cut = (size_t)(q.size_multiple % q.chroma ? q.size_multiple * q.chroma : q.size_multiple);
+        int overlap = (int)vgk_round_up((size_t)q.halo_lo, cut) + q.halo_hi; /* as vg_axis_make does */
+        overlap = q.overlap > overlap ? q.overlap : overlap;
         if (n > 1 && !q.fixed) {
             /* n tiles that share `overlap` with each neighbour, in steps that keep to the origins' lattice */
             int64_t step = ((int64_t)q.frame - overlap + n - 1) / n;
-            step = (step + q.origin_multiple - 1) / q.origin_multiple * q.origin_multiple;
             if (step <= 0)
                 return false;
-            q.tile = (int)(step + overlap);
+            q.tile = (int)vgk_round_up((size_t)step, lattice) + overlap;
         }
         if (vg_axis_make(&q, a, NULL) || (!q.fixed && a->n != n))
             return false;
@@ -142,124 +163,95 @@ static size_t budget(const struct vgk_backend *backend, const struct vgk_device 
     return max_bytes ? max_bytes : free_bytes ? free_bytes / 2 : SIZE_MAX;
 }
 
-/* The whole frame at once if that fits, else bands down the frame: the fewest that fit; where even many do not, the
- * largest picture that is kept across levels is computed again instead, and so on. */
-static enum vgk_status fit(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                                    int width, int height, enum vg_norm_source norms, size_t max_bytes,
-                                    size_t *least_bytes, struct vg_program **best)
+/* All grids, and columns to be run in bands, by cost.  Of the latter only some numbers: each takes many layouts. */
+static int list_candidates(const struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
+                           struct candidate **list)
 {
-    static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-    struct vg_program *p = NULL;
-    enum vgk_status s = lay_out(m, backend, device, width, height, (struct how){.norms = norms}, &p, NULL);
-    if (s)
-        return s;
-    *least_bytes = vg_program_bytes(p) < *least_bytes ? vg_program_bytes(p) : *least_bytes;
-    if (vg_program_bytes(p) <= max_bytes) {
-        *best = p;
-        return VGK_OK;
-    }
-    bool *recompute = calloc((size_t)p->net->n_buffers + 1, sizeof *recompute);
-    vg_program_free(&p);
-    s = recompute ? VGK_ERR_UNSUPPORTED : VGK_ERR_NOMEM;
-    for (int tries = 8, again = 0; recompute && tries && again >= 0; tries--) {
-        size_t before = SIZE_MAX;
-        int worse = 0;
-        again = -1;
-        for (size_t i = 0; i < sizeof counts / sizeof *counts && height / counts[i] >= 6 && worse < 2; i++) {
-            struct how how = {.bands = counts[i], .recompute = recompute, .norms = norms};
-            if ((s = lay_out(m, backend, device, width, height, how, &p, NULL)))
-                goto done;
-            size_t bytes = vg_program_bytes(p);
-            worse = bytes < before ? 0 : worse + 1; /* what is carried over grows with the number of bands in the end */
-            before = bytes;
-            *least_bytes = bytes < *least_bytes ? bytes : *least_bytes;
-            if (bytes <= max_bytes) {
-                *best = p;
-                goto done;
-            }
-            again = p->largest_kept_buffer;
-            vg_program_free(&p);
-        }
-        if (again >= 0)
-            recompute[again] = true;
-        s = VGK_ERR_UNSUPPORTED;
-    }
-done:
-    free(recompute);
-    return s;
-}
-
-/* Tries grids in the order of their cost until one fits.  Memory grows with a tile's pixels, so the whole frame's layout
- * tells which grids are worth a try. */
-static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                              const struct vg_plan_request *r, const struct way *ways, int n_ways, size_t max_bytes,
-                              size_t *least_bytes, struct cut *best, struct vgk_error *err)
-{
-    size_t smallest = *least_bytes;
     int n = 0, max_x = 1, max_y = 1;
     while (max_x < VG_MAX_TILES && r->width / (max_x + 1) >= 8)
         max_x++;
     while (max_y < VG_MAX_TILES && r->height / (max_y + 1) >= 8)
         max_y++;
-    struct candidate *list = malloc((size_t)max_x * max_y * n_ways * sizeof *list);
-    if (!list)
-        return vgk_fail(err, VGK_ERR_NOMEM, "no memory to plan");
+    if (!(*list = malloc((size_t)max_x * (size_t)(max_y + 1) * (size_t)n_ways * sizeof **list)))
+        return 0;
     for (int k = 0; k < n_ways; k++)
-        for (int ny = 1; ny <= max_y; ny++)
-            for (int nx = 1; nx <= max_x; nx++) {
-                struct candidate *c = &list[n];
-                if (!grid_of(m, r, &ways[k], nx, ny, &c->grid))
-                    continue;
+        for (int ny = 0; ny <= max_y; ny++)
+            for (int nx = ny ? 1 : 2; nx <= max_x; nx += ny ? 1 : 1 + nx / 6) {
+                struct candidate *c = &(*list)[n];
+                c->bands = !ny;
                 c->nx = nx;
-                c->ny = ny;
+                c->ny = ny ? ny : 1;
                 c->direct = ways[k].direct;
+                if (!grid_of(p, r, &ways[k], c->nx, c->ny, &c->grid))
+                    continue;
                 c->cost = (1 + vg_axis_waste(&c->grid.x)) * (1 + vg_axis_waste(&c->grid.y)) * ways[k].whole->work /
                           (ways[0].whole->work + 1);
                 n++;
             }
-    qsort(list, n, sizeof *list, by_cost);
-    enum vgk_status s = VGK_ERR_NOMEM;
-    const struct candidate *least = NULL;
-    for (int i = 0; i < n && s; i++) {
-        const struct candidate *c = &list[i];
-        const struct way *w = &ways[n_ways > 1 && c->direct];
-        double pixels = (double)c->grid.x.tile * c->grid.y.tile;
-        double whole = (double)w->whole->exact.align[VG_X] * w->whole->exact.align[VG_Y];
-        whole = ceil(r->width / (double)w->whole->exact.align[VG_X]) *
-                ceil(r->height / (double)w->whole->exact.align[VG_Y]) * whole;
-        double expected = (double)(w->whole->weights + w->whole->persistent) +
-                          0.8 * (double)w->whole->activations * pixels / whole;
-        if (!least || pixels < (double)least->grid.x.tile * least->grid.y.tile ||
-            (c->direct && !least->direct && pixels <= (double)least->grid.x.tile * least->grid.y.tile))
-            least = c;
-        if (expected > (double)max_bytes)
-            continue;
-        struct vg_program *l = NULL;
-        if (lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL))
-            continue; /* too small a tile for the model's own padding, for instance */
-        if (vg_program_bytes(l) < smallest)
-            smallest = vg_program_bytes(l);
-        if (vg_program_bytes(l) <= max_bytes) {
-            best->grid = c->grid;
-            best->direct = c->direct;
-            best->program = l;
-            s = VGK_OK;
-        } else {
-            vg_program_free(&l);
+    qsort(*list, (size_t)n, sizeof **list, by_cost);
+    return n;
+}
+
+/* A guess at a candidate's bytes, rather low, from the whole frame's layout: activations grow with a tile's pixels, those
+ * of bands with its width. */
+static double guess(const struct candidate *c, const struct way *w, const struct vg_plan_request *r, size_t least_bands)
+{
+    double weights = (double)(w->whole->weights + w->whole->persistent), part = (double)c->grid.x.tile / r->width;
+    if (c->bands) {
+        double bands = (double)least_bands - weights;
+        return weights + 0.5 * (bands > 0 ? bands : 0) * part;
+    }
+    return weights + 0.75 * (double)w->whole->activations * part * c->grid.y.tile / r->height;
+}
+
+/* Tries grids in the order of their cost until one fits.  least_bands: what the whole frame needs in bands. */
+static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
+                              bool stream, size_t least_bands, size_t max_bytes, size_t *least_bytes, struct cut *best,
+                              struct vgk_error *err)
+{
+    struct candidate *list = NULL;
+    int n = list_candidates(p, r, ways, n_ways, &list);
+    if (!list)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory to plan");
+    enum vgk_status s = VGK_ERR_UNSUPPORTED;
+    double smallest = 1e300, narrowest = 1e300;
+    for (int i = 0; i < n; i++) {
+        double pixels = (double)list[i].grid.x.tile * list[i].grid.y.tile;
+        smallest = pixels < smallest ? pixels : smallest;
+        narrowest = list[i].grid.x.tile < narrowest ? list[i].grid.x.tile : narrowest;
+    }
+    p->quiet = true;
+    for (int again = 0; again < 2; again++) /* in the end, to say what would do, the smallest of all too */
+        for (int i = 0; i < n && s == VGK_ERR_UNSUPPORTED; i++) {
+            const struct candidate *c = &list[i];
+            const struct way *w = &ways[n_ways > 1 && c->direct];
+            struct vg_how how = how_to(p, c->direct, stream);
+            bool small = c->bands ? c->grid.x.tile <= 1.5 * narrowest
+                                  : (double)c->grid.x.tile * c->grid.y.tile <= 1.5 * smallest;
+            bool fits = guess(c, w, r, least_bands) <= (double)max_bytes;
+            if (again ? fits || !small : !fits)
+                continue;
+            struct vg_program *l = NULL;
+            int width = c->grid.x.tile, height = c->grid.y.tile;
+            enum vgk_status made = c->bands ? vg_plan_fit(p, width, height, how, max_bytes, least_bytes, &l)
+                                            : vg_plan_lay_out(p, width, height, how, &l, NULL);
+            if (made == VGK_ERR_NOMEM)
+                s = vgk_fail(err, made, "no memory to plan");
+            if (made || !l)
+                continue; /* too small a tile for the model's own padding, for instance */
+            *least_bytes = vg_program_bytes(l) < *least_bytes ? vg_program_bytes(l) : *least_bytes;
+            if (vg_program_bytes(l) <= max_bytes) {
+                *best = (struct cut){c->grid, c->direct, l};
+                s = VGK_OK;
+            } else {
+                vg_program_free(&l);
+            }
         }
-    }
-    for (int i = 0; i < n && s; i++) { /* say what would do: the smallest of all */
-        const struct candidate *c = &list[i];
-        struct vg_program *l = NULL;
-        if ((double)c->grid.x.tile * c->grid.y.tile > 1.5 * (double)least->grid.x.tile * least->grid.y.tile)
-            continue;
-        if (!lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL) &&
-            vg_program_bytes(l) < smallest)
-            smallest = vg_program_bytes(l);
-        vg_program_free(&l);
-    }
+    p->quiet = false;
     free(list);
-    *least_bytes = smallest;
+    if (s)
+        vg_plan_note(p, "tiles%s: at least %.1f MiB", stream ? " with weights from host memory" : "",
+                     (double)*least_bytes / (1 << 20));
     return s;
 }
 
@@ -278,111 +270,112 @@ static enum vgk_status check(const struct vg_plan_request *r, struct vgk_error *
     return VGK_OK;
 }
 
-/* Two programs in place of one: for frames that have a predecessor, and for those that have none. */
-static enum vgk_status use_previous(struct vg_plan *p, size_t max_bytes, struct vgk_error *err)
+static double frame_work(const struct cut *c) { return c->program->work * c->grid.x.n * c->grid.y.n; }
+
+/* Whether kernels compute in blocks that the model itself does not have. */
+static bool blocks(const struct vg_program *whole)
 {
-    struct vg_program *first = NULL, *next = NULL;
-    size_t least = SIZE_MAX, least_next = SIZE_MAX;
-    int width = p->grid.x.tile, height = p->grid.y.tile;
-    if (p->grid.x.n * p->grid.y.n > 1)
-        return VGK_OK;
-    enum vgk_status s = fit(p->model, p->backend, p->device, width, height, VG_NORM_OWN_KEPT, max_bytes, &least, &first);
-    if (!s)
-        s = fit(p->model, p->backend, p->device, width, height, VG_NORM_KEPT, max_bytes, &least_next, &next);
-    if (!s && (!first->net->n_memories || first->weights != next->weights || first->persistent != next->persistent)) {
-        vg_program_free(&first); /* no norms to speak of */
-        vg_program_free(&next);
-        return VGK_OK;
-    }
-    if (s) {
-        vg_program_free(&first);
-        if (least_next != SIZE_MAX && least_next > least)
-            least = least_next;
-        return vgk_fail(err, VGK_ERR_NOMEM, "%s with norms by the previous frame needs at least %zu bytes, "
-                        "max-device-memory is %zu: set it to that or more, or norm-mode to exact",
-                        p->model->summary.path, least, max_bytes);
-    }
-    vg_program_free(&p->program);
-    p->program = next;
-    p->first = first;
-    return VGK_OK;
+    return memcmp(whole->exact.origin, whole->exact.align, sizeof whole->exact.align);
 }
 
-static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
+/* One tile, in bands if need be; else the cheapest tiles that fit.  VGK_ERR_UNSUPPORTED: nothing does. */
+static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request *r, const struct cut *whole, bool one_tile,
+                                bool stream, size_t max_bytes, size_t *least, struct cut *best, struct vgk_error *err)
+{
+    int width = whole->grid.x.tile, height = whole->grid.y.tile, n_ways = 1;
+    struct way ways[2] = {{false, whole->program}, {true, NULL}};
+    struct vg_program *first = NULL;
+    *best = (struct cut){.grid = whole->grid};
+    size_t bands = SIZE_MAX;
+    enum vgk_status s = vg_plan_fit(p, width, height, how_to(p, false, stream), max_bytes, &bands, &best->program);
+    *least = bands < *least ? bands : *least;
+    if (s != VGK_ERR_UNSUPPORTED)
+        return s == VGK_ERR_NOMEM ? vgk_fail(err, s, "no memory to plan") : s;
+    if (stream) {
+        if ((s = vg_plan_lay_out(p, width, height, how_to(p, false, true), &first, err)))
+            return s;
+        ways[0].whole = first;
+    }
+    s = VGK_OK;
+    if (blocks(whole->program)) {
+        s = vg_plan_lay_out(p, width, height, how_to(p, true, stream), &ways[1].whole, err);
+        n_ways = 2;
+    }
+    if (!s && one_tile) {
+        s = VGK_ERR_UNSUPPORTED;
+        if (n_ways == 2) { /* direct products need less room for their weights */
+            size_t bytes = vg_program_bytes(ways[1].whole);
+            *least = bytes < *least ? bytes : *least;
+            if (bytes <= max_bytes) {
+                *best = (struct cut){whole->grid, true, ways[1].whole};
+                ways[1].whole = NULL;
+                s = VGK_OK;
+            }
+        }
+    } else if (!s && *p->global_why && p->norms.mode != VG_NORM_TILE) {
+        s = VGK_ERR_UNSUPPORTED;
+    } else if (!s) {
+        s = choose(p, r, ways, n_ways, stream, bands, max_bytes, least, best, err);
+    }
+    vg_program_free(&first);
+    vg_program_free(&ways[1].whole);
+    return s;
+}
+
+static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, size_t max_bytes, struct vgk_error *err)
 {
     struct vg_model *m = p->model;
     struct cut whole = {.program = NULL}, best = {.program = NULL};
-    struct way ways[2] = {{false, NULL}, {true, NULL}};
-    size_t max_bytes = budget(p->backend, p->device, r->max_bytes);
     bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
-    bool one_tile = r->tile_width >= r->width && r->tile_height >= r->height; /* asked for: nobody cuts the frame */
-    enum vgk_status s = check(r, err);
-    if (!s)
-        s = cut_frame(m, p->backend, p->device, r, NULL, 0, 0, 0, &whole, err);
-    for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
-         least *= 2) {
-        struct vgk_error again;
-        if (!cut_frame(m, p->backend, p->device, r, NULL, 0, 0, least, &whole, &again))
-            s = VGK_OK;
-    }
-    p->winograd_steps = -1;
-    if (!s && !p->untried && (whole.program->blocks || atomic_load(&m->no_winograd))) {
-        p->winograd_steps = vg_trial_steps(m);
-        if (whole.program->blocks && atomic_load(&m->no_winograd)) {
-            vg_program_free(&whole.program);
-            s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){0}, &whole.program, err);
-        }
-    }
+    /* Asked for, or the only size that there is: nobody cuts the frame. */
+    bool one_tile = (r->tile_width >= r->width && r->tile_height >= r->height) || m->summary.fixed_width;
+    enum vgk_status s = cut_whole(p, r, &whole, err);
     if (s)
         return s;
-    if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
+    s = vg_window_emit(m, whole.program->net, &p->info, err);
+    if (s) {
+        vg_program_free(&whole.program);
+        return s;
+    }
+    vg_plan_norms_global(p, whole.program->net->global_why);
+    if (r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
         best = whole;
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands},
-                    &best.program, err);
-    } else {
-        int n_ways = 1;
-        size_t least = SIZE_MAX;
-        best.grid = whole.grid;
-        s = tiles ? VGK_ERR_UNSUPPORTED
-                  : fit(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, VG_NORM_OWN, max_bytes, &least,
-                        &best.program);
-        if (s == VGK_OK || s == VGK_ERR_NOMEM)
-            goto chosen;
-        s = VGK_OK;
-        ways[0].whole = whole.program;
-        if (memcmp(whole.program->exact.origin, whole.program->exact.align, sizeof whole.program->exact.align)) {
-            s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.direct = true},
-                        &ways[1].whole, err);
-            n_ways = 2;
-        }
-        if (!s && tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
-            s = cut_frame(m, p->backend, p->device, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
-            if (s == VGK_ERR_INVALID && n_ways == 2)
-                s = cut_frame(m, p->backend, p->device, r, &ways[1], r->tile_width, r->tile_height, 0, &best, err);
-        } else if (!s && n_ways == 2 && one_tile) { /* direct products need less room for their weights */
-            size_t bytes = vg_program_bytes(ways[1].whole);
-            least = bytes < least ? bytes : least;
-            if (bytes <= max_bytes) {
-                best = (struct cut){whole.grid, true, ways[1].whole};
-                ways[1].whole = NULL;
-                goto chosen;
+        s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.bands = r->bands, .norms = p->norms.source}, &best.program, err);
+    } else if (tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
+        struct way ways[2] = {{false, whole.program}, {true, NULL}};
+        s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
+        if ((!s || s == VGK_ERR_INVALID) && blocks(whole.program)) { /* direct products need a smaller halo */
+            struct cut direct = {.program = NULL};
+            struct vgk_error why = {{0}};
+            enum vgk_status d = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.direct = true},
+                                                &ways[1].whole, &why);
+            d = d ? d : cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &direct, &why);
+            if (!d && (s || frame_work(&direct) < frame_work(&best))) {
+                vg_program_free(&best.program);
+                best = direct;
+                s = VGK_OK;
+            } else {
+                vg_program_free(&direct.program);
+                if (s && err)
+                    *err = why;
+                s = s ? d : s;
             }
-            s = VGK_ERR_NOMEM;
-        } else if (!s) {
-            s = m->summary.global || one_tile ? VGK_ERR_NOMEM
-                                  : choose(m, p->backend, p->device, r, ways, n_ways, max_bytes, &least, &best, err);
+            vg_program_free(&ways[1].whole);
         }
-        if (s == VGK_ERR_NOMEM && !tiles)
-            vgk_fail(err, s, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: set it to "
-                     "%zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least,
-                     (double)least / (1 << 20), max_bytes, least);
+    } else {
+        size_t least = SIZE_MAX;
+        s = VGK_ERR_UNSUPPORTED;
+        for (int stream = 0; stream < 2 && s == VGK_ERR_UNSUPPORTED; stream++)
+            s = find_way(p, r, &whole, one_tile, stream, max_bytes, &least, &best, err);
+        if (s == VGK_ERR_UNSUPPORTED)
+            s = vgk_fail(err, VGK_ERR_NOMEM, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: "
+                         "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least,
+                         (double)least / (1 << 20), max_bytes, least);
     }
-chosen:
     vg_program_free(&whole.program);
-    vg_program_free(&ways[1].whole);
     if (!s && vg_program_bytes(best.program) > max_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s in tiles of %dx%d needs %zu bytes (%.1f MiB), max-device-memory is %zu: "
                      "set it to %zu or more, or tile-width and tile-height to 0 for tiles that fit", m->summary.path,
@@ -395,7 +388,29 @@ chosen:
     p->program = best.program;
     p->grid = best.grid;
     p->direct = best.direct;
-    return r->norm_mode == VG_NORM_PREVIOUS ? use_previous(p, max_bytes, err) : VGK_OK;
+    return VGK_OK;
+}
+
+/* The program for tiles, and what norms want beside it. */
+static enum vgk_status make_all(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
+{
+    size_t max_bytes = budget(p->backend, p->device, r->max_bytes), beside = 0;
+    enum vgk_status s = check(r, err);
+    if (!s && !(s = vg_window_choose(p->model, r, &p->info, err)))
+        s = vg_plan_norms_begin(p, r, &beside, err);
+    if (!s && beside >= max_bytes)
+        s = vgk_fail(err, VGK_ERR_NOMEM, "%s: what its norms need in this norm-mode takes %zu bytes, max-device-memory is "
+                     "%zu: set it to more, or norm-mode to exact", p->model->summary.path, beside, max_bytes);
+    if (!s && (s = make(p, r, max_bytes - beside, err)) == VGK_ERR_NOMEM && beside)
+        vgk_error_prefix(err, "beside %zu bytes for its norms", beside);
+    return s ? s : vg_plan_norms_end(p, max_bytes, err);
+}
+
+static void drop(struct vg_plan *p)
+{
+    vg_program_free(&p->program);
+    vg_program_free(&p->exact);
+    vg_program_free(&p->small);
 }
 
 static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
@@ -409,28 +424,55 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     p->backend = backend;
     p->device = device;
     p->untried = untried;
-    enum vgk_status s = make(p, request, err);
+    p->winograd_steps = -1;
+    struct vg_plan_request r = *request;
+    enum vgk_status s = make_all(p, &r, err);
+    if (s == VGK_ERR_NOMEM && r.norm_errors) { /* do without */
+        r.norm_errors = false;
+        drop(p);
+        s = make_all(p, &r, err);
+    }
+    vg_net_free(&p->bound);
     if (s) {
         vg_plan_free(&p);
         return s;
     }
     int tiles = p->grid.x.n * p->grid.y.n;
-    bool exact = tiles == 1 || !model->summary.global;
-    if (!exact)
+    const char *rounded = tiles == 1 ? NULL : vg_net_rounded_places(p->program->net);
+    bool exact = tiles == 1 || (!*p->global_why && !rounded);
+    if (rounded && !*p->global_why)
+        snprintf(p->warning, sizeof p->warning, "%s runs in %d tiles, and node '%s' samples at places that are not those of "
+                 "the pixels and a flow: they are rounded otherwise in a tile, and bytes can be off by one",
+                 model->summary.name, tiles, rounded);
+    else if (!exact)
         snprintf(p->warning, sizeof p->warning, "%s runs in %d tiles, but depends on the whole frame (%s): each tile "
                  "is normalised by itself, so brightness and style can differ from tile to tile. Set tile-width and "
-                 "tile-height to 0 and max-device-memory high enough for one tile to avoid that", model->summary.name,
-                 tiles, model->summary.global_why);
+                 "tile-height to 0 and max-device-memory high enough for one tile to avoid that, or norm-mode to frozen",
+                 model->summary.name, tiles, p->global_why);
     const struct vg_program *l = p->program;
     p->info = (struct vg_plan_info){
         .grid = &p->grid,
-        .norm_mode = p->first ? VG_NORM_PREVIOUS : VG_NORM_EXACT,
-        .arena_bytes = p->first && vg_program_bytes(p->first) > vg_program_bytes(l) ? vg_program_bytes(p->first)
-                                                                                    : vg_program_bytes(l),
+        .window = p->info.window,
+        .emit = p->info.emit,
+        .hop = p->info.hop,
+        .centre = p->info.centre,
+        .norm_mode = p->norms.mode,
+        .norm_count = p->norms.mode == VG_NORM_EXACT ? 0 : (p->exact ? p->exact : l)->net->n_memories,
+        .norm_stored = p->norms.stored,
+        .norm_errors = p->norms.errors,
+        .global_why = *p->global_why ? p->global_why : NULL,
+        .arena_bytes = p->norms.arena,
         .weight_bytes = l->weights,
-        .activation_bytes = (p->first && p->first->activations > l->activations ? p->first : l)->activations + l->persistent,
+        .activation_bytes = p->norms.arena - l->weights,
         .scratch_bytes = l->scratch_peak,
+        .state_bytes = p->states.bytes,
         .activation_floor = l->floor,
+        .host_bytes = l->host + (p->exact ? p->exact->host : 0) + (p->small ? p->small->host : 0),
+        .moved_bytes = l->moved,
+        .n_spilled = l->n_spilled,
+        .n_recomputed = l->n_recomputed,
+        .streams = l->streams,
+        .ways = p->ways,
         .n_ops = l->n_steps,
         .bands = l->bands,
         .levels = l->levels,
@@ -438,7 +480,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
         .direct = p->direct,
         .winograd_error_steps = p->winograd_steps,
         .winograd_refused = p->winograd_steps >= 0 && atomic_load(&model->no_winograd),
-        .warning = exact ? NULL : p->warning,
+        .warning = exact || p->norms.mode == VG_NORM_TILE ? NULL : p->warning,
     };
     *plan = p;
     return VGK_OK;
@@ -461,8 +503,8 @@ void vg_plan_free(struct vg_plan **plan)
     struct vg_plan *p = *plan;
     if (!p)
         return;
-    vg_program_free(&p->program);
-    vg_program_free(&p->first);
+    drop(p);
+    vg_states_free(&p->states);
     vg_model_unref(&p->model);
     free(p);
     *plan = NULL;

@@ -10,12 +10,23 @@
 
 struct vg_plan;
 
-/* How norms over the whole frame (instance, group) get their statistics.
+/* Where norms over the whole frame (instance, group), and means over all pixels, have their numbers from.
  * EXACT: each frame its own.
  * PREVIOUS: those of the frames before, smoothed, while its own are measured on the way: one pass in bounded memory.
- *   The first frame, and a frame whose statistics differ much (a cut), are done exactly.  Only
- *   where frames are not cut into tiles; else, and for models without such norms, the same as EXACT. */
-enum vg_norm_mode { VG_NORM_EXACT, VG_NORM_PREVIOUS };
+ *   The first frame, and a frame whose statistics differ much (a cut), are done exactly.  Not with tiles: then EXACT.
+ * FROZEN: the same for all frames, so that norms are constants, part of the convolutions: one pass, tiles are exact,
+ *   nothing flickers.  From NAME.norms beside the model (`vidgen freeze`), for the parameters' values, mixed where these
+ *   lie between.  Without such a file the mean of the first frames, which are done exactly; new values of parameters
+ *   then mean to measure again.
+ * THUMBNAIL: those of the frame reduced to 512 pixels or less, which runs first.  Tiles are exact.
+ * TILE: each tile its own, as EXACT has it where tiles were asked for, but without a warning; and tiles are chosen where
+ *   memory is short.
+ * AUTO: EXACT; for live streams FROZEN if there is a file, else PREVIOUS.
+ * A model that has none of these is EXACT in all modes. */
+enum vg_norm_mode { VG_NORM_EXACT, VG_NORM_PREVIOUS, VG_NORM_FROZEN, VG_NORM_THUMBNAIL, VG_NORM_TILE, VG_NORM_AUTO };
+const char *vg_norm_mode_name(enum vg_norm_mode); /* "exact", "previous" ... */
+#define VG_NORM_MODES 6
+#define VG_NORM_FRAMES 8 /* that FROZEN measures when not told how many */
 
 struct vg_plan_request {
     int width, height;        /* of the frame, 1 to 16384 */
@@ -23,7 +34,13 @@ struct vg_plan_request {
     int tile_width, tile_height; /* 0 = the plan's choice; the frame's size or more: one tile, whatever it takes */
     int overlap_x, overlap_y; /* -1 = as the model needs */
     enum vg_norm_mode norm_mode;
+    bool live;                /* for AUTO */
+    int norm_frames;          /* FROZEN: how many to measure, 0 = VG_NORM_FRAMES */
+    bool norm_measure;        /* FROZEN: measure, whatever lies beside the model */
+    bool norm_errors;         /* what else than EXACT is compared with it (vg_run_begin), where that fits, too */
     int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
+    int window, hop;          /* frames; 0 = as the model says (8 where it takes any number) */
+    int emit;                 /* of an interpolator that is told the time: frames between two; 0 = 1 */
     size_t max_bytes;         /* hard cap, 0 = half of the memory that is free now */
 };
 
@@ -37,11 +54,21 @@ void vg_plan_free(struct vg_plan **);
 struct vg_plan_info {
     const struct vg_grid *grid;
     size_t arena_bytes;       /* all that a run allocates on the device, to the byte */
-    size_t weight_bytes, activation_bytes, scratch_bytes; /* what the arena is made of */
+    size_t weight_bytes, activation_bytes, scratch_bytes, state_bytes; /* what the arena is made of */
     size_t activation_floor;  /* the largest sum of bytes alive at one time: no layout can do with less */
+    size_t host_bytes;        /* beside that, memory outside of the device (kernels/backend.h) for what does not fit it: */
+    size_t moved_bytes;       /* so many go there and back for a tile */
+    int n_spilled, n_recomputed; /* pictures that one pass leaves to another there; ops that run in several passes */
+    bool streams;             /* weights stay there and are loaded for each use */
+    const char *ways;         /* those that were tried and need more than there is, in words; "" = none */
     int n_ops;                /* calls of kernels for a tile, copies of carried rows included */
     int bands, levels;        /* more than 1 band: the ops advance together down the tile (schedule.h), in so many passes */
+    int window, emit, hop, centre; /* in use; see struct vg_summary */
     enum vg_norm_mode norm_mode; /* in use */
+    int norm_count;           /* norms and means that it applies to */
+    bool norm_stored;         /* FROZEN: by what lies beside the model */
+    bool norm_errors;         /* there is room to compare with EXACT */
+    const char *global_why;   /* what depends on the whole frame in this mode, in words; NULL = nothing */
     bool exact;               /* tiled equals untiled, bit for bit */
     bool direct;              /* convolutions by direct products, as tiles this small need to be exact: the untiled
                                  result that they equal is that of direct products, too (others differ by rounding) */

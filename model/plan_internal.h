@@ -6,24 +6,77 @@
 #include "model_internal.h"
 #include "plan.h"
 #include "program.h"
+#include "states.h"
+
+/* How one tile is laid out. */
+struct vg_how {
+    bool direct; /* convolutions by direct products */
+    int bands;
+    const bool *recompute, *spill; /* schedule.h */
+    bool stream, measure; /* program.h */
+    enum vg_norm_source norms;
+};
 
 struct vg_plan {
     struct vg_model *model;
     const struct vgk_backend *backend;
     struct vgk_device *device;
     struct vg_program *program;
-    struct vg_program *first; /* norms by the previous frame: what runs where there is none; same weights and persistent
-                                 section as program.  NULL otherwise */
+    struct vg_program *exact; /* by each whole frame's own statistics: for frames that have no predecessor, to measure,
+                                 to compare with; or NULL */
+    struct vg_program *small; /* the same, of the reduced frame; or NULL */
+    struct vg_plan_norms {
+        enum vg_norm_mode mode;     /* in use */
+        enum vg_norm_source source; /* of program */
+        bool stored, errors;
+        bool shared;                /* exact has its packed weights where program has them */
+        int frames;                 /* to measure */
+        int small_width, small_height; /* pixels of the reduced frame */
+        /* The arena: program's weights and persistent section | those of exact | those of small | the frame that exact
+         * makes | the reduced frame | activations of whoever runs */
+        size_t exact_at, small_at, frame_at, frame_bytes, small_frame_at, activations_at, arena;
+    } norms;
     struct vg_grid grid;
+    struct vg_states states; /* at the end of the arena */
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
     bool untried; /* by vg_plan_untried */
     double winograd_steps; /* see plan.h */
-    char warning[512];
+    char global_why[512], warning[1024], ways[1024];
+    bool quiet; /* no notes now */
+    struct vg_net *bound; /* while it is made: the net that was laid out last */
+    struct vg_how bound_how;
+    int bound_width, bound_height;
 };
 
 /* vg_plan_make without asking trial.h, which calls it. */
 enum vgk_status vg_plan_untried(struct vg_model *, const struct vgk_backend *, struct vgk_device *,
                                 const struct vg_plan_request *, struct vg_plan **, struct vgk_error *);
+/* plan.c.  Lays out the request's frame as one tile. */
+enum vgk_status vg_plan_whole(struct vg_plan *, const struct vg_plan_request *, enum vg_norm_source, struct vg_grid *,
+                              struct vg_program **, struct vgk_error *);
+/* fit.c.  Lays out a tile of this size; nets are bound once for a size. */
+enum vgk_status vg_plan_lay_out(struct vg_plan *, int width, int height, struct vg_how, struct vg_program **,
+                                struct vgk_error *);
+
+/* The best way for one tile that fits (`direct`, `stream` and `norms` are given): at once; in bands, the fewest that fit;
+ * in bands that compute again, or keep in host memory, what one pass leaves to another, one picture after the other, the
+ * largest first, each by the cheaper of the two; in the end all in host memory.  VGK_ERR_UNSUPPORTED: none fits, or it
+ * cannot run in bands.  *least_bytes is lowered to the least that any of them needs. */
+enum vgk_status vg_plan_fit(struct vg_plan *, int width, int height, struct vg_how, size_t max_bytes, size_t *least_bytes,
+                            struct vg_program **best);
+
+/* Adds to what the plan tells of ways that were not taken. */
+void vg_plan_note(struct vg_plan *, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* plan_norms.c.  The arena's sections; how large it is. */
+size_t vg_plan_arrange(struct vg_plan *);
+/* Decides the mode, and how much memory what is beside `program` takes: *beside. */
+enum vgk_status vg_plan_norms_begin(struct vg_plan *, const struct vg_plan_request *, size_t *beside,
+                                    struct vgk_error *);
+/* What depends on the whole frame, by the program's net. */
+void vg_plan_norms_global(struct vg_plan *, const char *why);
+/* With `program` and grid: the others, and where they lie.  VGK_ERR_NOMEM tells what would do. */
+enum vgk_status vg_plan_norms_end(struct vg_plan *, size_t max_bytes, struct vgk_error *);
 
 #endif

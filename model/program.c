@@ -53,17 +53,20 @@ static bool place_constant(struct constants *c, struct vg_net *net, const struct
     }
     place->constant = src.data;
     if (!vgk_tensor_is_dense(&src, VGK_ROW_MAJOR)) { /* a view: gather it */
-        size_t each = vgk_type_bits(src.type) / 8;
+        size_t each = vgk_type_bits(src.type) / 8; /* 0: two in a byte */
         char *to = vg_arena_aligned(net->arena, bytes);
         if (!to)
             return false;
-        place->constant = to;
+        place->constant = memset(to, 0, bytes);
         int64_t n = vgk_tensor_count(&src);
         for (int64_t i = 0; i < n; i++) {
             int64_t at = 0, rest = i;
             for (int d = src.rank - 1; d >= 0; rest /= dim[d--])
                 at += rest % dim[d] * src.stride[d];
-            memcpy(to + i * each, (const char *)src.data + at * (int64_t)each, each);
+            if (each)
+                memcpy(to + i * each, (const char *)src.data + at * (int64_t)each, each);
+            else
+                to[i / 2] |= (char)((((const uint8_t *)src.data)[at / 2] >> at % 2 * 4 & 15) << i % 2 * 4);
         }
     }
     for (int i = 0; i < c->n; i++) {
@@ -91,8 +94,14 @@ static bool place_constant(struct constants *c, struct vg_net *net, const struct
 
 /* --- what the backend needs --- */
 
-/* Time of a product in Winograd F(6x6,3x3) against one of a direct convolution, transforms included: measured. */
-#define WINOGRAD_WORK 0.28
+/* What Winograd F(6x6,3x3) does for an output pixel, in products of a direct convolution, measured: its own products, and
+ * the transforms of each channel that goes in or out. */
+#define WINOGRAD_PRODUCTS (64.0 / 36)
+#define WINOGRAD_TRANSFORM 24.0
+/* And what any other op does for an element of its output, which is mostly to wait for memory. */
+#define ELEMENT_WORK 4.0
+/* Products in the time of a byte to host memory or back: 40 G products/s against 2 GB/s. */
+#define MOVE_WORK 20.0
 
 struct maker {
     struct vg_net *net;
@@ -109,16 +118,36 @@ struct maker {
     int *share;                    /* for each buffer: the one that it is computed in place of, -1 = none */
     bool *persistent;
     bool *packed_yet; /* for each op */
-    struct vg_block *windows, *carries, *scratches; /* for each buffer, each buffer, each position */
+    int busiest;      /* position */
+    struct vg_block *windows, *carries, *scratches, *loads; /* for each buffer, each buffer, each position twice */
+    size_t *host;     /* for each buffer: where it is spilled to */
+    int *loaded;      /* for each op: the call that its weights are loaded for already */
     struct vgk_error *err;
 };
 
-static double products(const struct vg_net_op *op)
+/* Work of an op over the whole of its output; blocks: in Winograd's way. */
+static double work(const struct vg_net_op *op, bool blocks)
 {
     double n = (double)vgk_tensor_count(&op->out.t);
-    for (int d = 1; d < op->in[1].t.rank; d++)
-        n *= (double)op->in[1].t.dim[d];
-    return n;
+    const struct vgk_tensor *w = &op->in[1].t;
+    const struct vgk_conv *c = &op->op.p.conv;
+    switch (op->op.kind) {
+    case VGK_OP_CONV:
+        if (blocks) {
+            double in = (double)w->dim[1], out = (double)w->dim[0];
+            int by = (c->kernel[0] + 2) / 3, bx = (c->kernel[1] + 2) / 3;
+            return n * (WINOGRAD_PRODUCTS * in * by * bx + WINOGRAD_TRANSFORM * (in / out * by * (bx < 2 ? bx : 2) + 1));
+        }
+        for (int d = 1; d < w->rank; d++)
+            n *= (double)w->dim[d];
+        return n;
+    case VGK_OP_CONV_TRANSPOSE:
+        for (int d = 0; d < w->rank; d++)
+            n *= d == 1 ? 1 : d == 0 ? (double)w->dim[0] / c->groups : (double)w->dim[d] / c->stride[d - 2];
+        return n;
+    case VGK_OP_MATMUL: return n * (double)op->in[0].t.dim[op->in[0].t.rank - 1];
+    default: return n * ELEMENT_WORK;
+    }
 }
 
 static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, const struct vg_operand *in,
@@ -162,8 +191,6 @@ static enum vgk_status ask_all(struct maker *m)
                 m->unit[i] = (int)(m->unit[i] / vg_gcd(m->unit[i], u) * u);
             }
         }
-        if (op->op.kind == VGK_OP_CONV)
-            m->p->work += products(op) * (m->lattice[i][1] > 1 ? WINOGRAD_WORK : 1);
     }
     /* The frame comes and goes in pairs of rows, which share their chroma. */
     for (int i = 0; i < m->net->n_ops; i++) {
@@ -259,7 +286,7 @@ static enum vgk_status lay_out(struct maker *m)
             m->carries[b] = (struct vg_block){.bytes = (size_t)st->carry * st->row_bytes, .first = st->carry_first,
                                               .last = st->carry_last};
     }
-    size_t total = (size_t)2 * nb + s->n_positions + 1;
+    size_t total = (size_t)2 * nb + 2 * (size_t)s->n_positions + 1;
     struct vg_block *list = calloc(total, sizeof *list), **from = calloc(total, sizeof *from);
     enum vgk_status status = VGK_ERR_NOMEM;
     if (list && from) {
@@ -273,13 +300,19 @@ static enum vgk_status lay_out(struct maker *m)
                 list[n++] = m->carries[b];
             }
         }
-        for (int i = 0; i < s->n_positions; i++)
+        for (int i = 0; i < s->n_positions; i++) {
             if (m->scratches[i].bytes) {
                 from[n] = &m->scratches[i];
                 list[n++] = m->scratches[i];
             }
+            if (m->loads[i].bytes) {
+                from[n] = &m->loads[i];
+                list[n++] = m->loads[i];
+            }
+        }
         status = vg_memplan(list, n, &m->p->activations);
         m->p->floor = vg_memplan_floor(list, n);
+        m->busiest = vg_memplan_busiest(list, n);
         for (int i = 0; i < n; i++)
             from[i]->offset = list[i].offset;
     }
@@ -301,14 +334,18 @@ static void place(const struct maker *m, const struct vg_operand *o, struct vg_p
                 (size_t)o->offset * (vgk_type_bits(o->t.type) / 8);
 }
 
+static bool weights(int k) { return k == 1 || k == VGK_WEIGHT_SCALE || k == VGK_WEIGHT_ZERO; }
+
 /* Constants: packed ones have their place already; the others are stored as the op sees them. */
 static enum vgk_status place_constants(struct maker *m)
 {
     const struct vg_net *net = m->net;
     for (int i = 0; i < net->n_ops; i++) {
-        m->packed[i] = m->constants.bytes;
-        m->constants.bytes += vgk_round_up(m->need[i].packed, VGK_ALIGN);
+        size_t *section = m->request->stream ? &m->p->host : &m->constants.bytes;
+        m->packed[i] = *section;
+        *section += vgk_round_up(m->need[i].packed, VGK_ALIGN);
     }
+    m->p->packed = m->constants.bytes;
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_op *op = &net->ops[i];
         for (int k = 0; k < op->n_in && !op->dead && !op->view; k++) {
@@ -316,7 +353,7 @@ static enum vgk_status place_constants(struct maker *m)
             p->none = op->in[k].value < 0;
             if (p->none || !net->values[op->in[k].value].constant)
                 continue;
-            if (k == 1 && m->need[i].packed) { /* only the kernel's own copy stays */
+            if (m->need[i].packed && weights(k)) { /* only the kernel's own copy stays */
                 p->t = op->in[k].t;
                 p->constant = op->in[k].t.data;
                 p->t.data = NULL;
@@ -358,6 +395,11 @@ static void make_op_step(struct maker *m, const struct vg_call *c, struct vg_ste
     place(m, &out, &step->out);
     step->packed = m->need[c->what].packed;
     step->packed_offset = m->packed[c->what];
+    step->host_offset = SIZE_MAX;
+    if (m->request->stream && step->packed) {
+        step->host_offset = m->packed[c->what];
+        step->packed_offset = m->p->weights + m->p->persistent + m->loads[c->position].offset;
+    }
     step->packs = step->packed && !m->packed_yet[c->what];
     m->packed_yet[c->what] = true;
     step->scratch = m->scratches[c->position].bytes;
@@ -370,6 +412,7 @@ static void make_frame_step(struct maker *m, const struct vg_call *c, int value,
     struct vg_operand o = vg_net_operand(m->net, value);
     const struct vg_net_value *v = &m->net->values[value];
     int y = v->axis[VG_Y];
+    step->what = c->what;
     step->begin = c->begin;
     step->end = c->end;
     if (y >= 0) {
@@ -393,34 +436,109 @@ static void make_copy_step(struct maker *m, const struct vg_call *c, struct vg_s
     step->out = c->type == VG_CALL_SAVE ? store : window;
 }
 
-static int frame_output(const struct vg_net *net)
+static void make_host_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
 {
-    for (int i = net->n_outputs - 1; i >= 0; i--)
-        if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0)
-            return net->outputs[i];
-    return -1;
+    const struct vg_storage *st = &m->s->storage[c->what];
+    step->node = "rows in host memory";
+    step->packed = (size_t)(c->end - c->begin) * st->row_bytes;
+    step->packed_offset = m->p->weights + m->p->persistent + m->windows[c->what].offset +
+                          (size_t)(c->begin - c->base[0]) * st->row_bytes;
+    step->host_offset = m->host[c->what] + (size_t)c->begin * st->row_bytes;
+}
+
+/* Before call i: the weights of its op, unless they are there, and then those of the op behind it, so that a device can
+ * bring them while this one computes. */
+static void make_loads(struct maker *m, int i)
+{
+    const struct vg_call *calls = m->s->calls;
+    bool prologue = i < m->s->n_prologue;
+    for (int k = i; k < (prologue ? m->s->n_prologue : m->s->n_calls); k++) {
+        int ahead = calls[k].position - calls[i].position;
+        if (ahead < 0 || ahead > 1) /* another band, or no neighbour: its place is not free yet */
+            return;
+        if (calls[k].type != VG_CALL_OP || (k > i && !ahead) || !m->need[calls[k].what].packed ||
+            m->loaded[calls[k].what] == k)
+            continue;
+        struct vg_step *step = &m->p->steps[m->p->n_steps++];
+        m->loaded[calls[k].what] = k;
+        step->type = VG_CALL_LOAD;
+        step->node = "weights in host memory";
+        step->packed = m->need[calls[k].what].packed;
+        step->packed_offset = m->p->weights + m->p->persistent + m->loads[calls[k].position].offset;
+        step->host_offset = m->packed[calls[k].what];
+        m->p->moved += prologue ? 0 : step->packed;
+        if (k > i)
+            return;
+    }
+}
+
+/* Where spilled buffers lie in host memory, by the levels in which they are needed, and what it all costs. */
+static enum vgk_status lay_out_host(struct maker *m)
+{
+    int nb = m->net->n_buffers, n = 0;
+    struct vg_block *list = calloc((size_t)nb + 1, sizeof *list);
+    if (!list)
+        return VGK_ERR_NOMEM;
+    for (int b = 0; b < nb; b++) {
+        const struct vg_storage *st = &m->s->storage[b];
+        if (st->spilled)
+            list[n++] = (struct vg_block){m->net->buffers[b].bytes, st->host_first, st->host_last, 0};
+        m->p->n_spilled += st->spilled;
+    }
+    size_t bytes = 0;
+    enum vgk_status s = vg_memplan(list, n, &bytes);
+    for (int b = 0, i = 0; b < nb && !s; b++)
+        if (m->s->storage[b].spilled)
+            m->host[b] = m->p->host + list[i++].offset;
+    m->p->host += bytes;
+    free(list);
+    for (int i = 0; i < m->s->n_calls; i++) {
+        const struct vg_call *c = &m->s->calls[i];
+        if (c->type == VG_CALL_SPILL || c->type == VG_CALL_FETCH)
+            m->p->moved += (size_t)(c->end - c->begin) * m->s->storage[c->what].row_bytes;
+    }
+    return s;
+}
+
+static void add_work(struct maker *m)
+{
+    for (int i = 0; i < m->net->n_ops; i++) {
+        const struct vg_net_op *op = &m->net->ops[i];
+        m->p->n_recomputed += m->s->runs[i] > 1;
+        if (!op->dead && !op->view)
+            m->p->work += work(op, m->lattice[i][1] > 1) * m->s->runs[i];
+    }
+    m->p->work += MOVE_WORK * (double)m->p->moved; /* weights that are loaded not counted: they are in every such way */
 }
 
 static enum vgk_status make_steps(struct maker *m)
 {
     const struct vg_net *net = m->net;
     const struct vg_schedule *s = m->s;
-    int picture = m->request->output >= 0 ? net->outputs[m->request->output] : frame_output(net);
-    if (!(m->p->steps = calloc((size_t)s->n_calls + 1, sizeof *m->p->steps)))
+    size_t loads = m->request->stream ? (size_t)s->n_calls : 0;
+    if (!(m->p->steps = calloc((size_t)s->n_calls + loads + 1, sizeof *m->p->steps)))
         return VGK_ERR_NOMEM;
     for (int i = 0; i < s->n_calls; i++) {
         const struct vg_call *c = &s->calls[i];
+        if (i == s->n_prologue)
+            m->p->n_prologue = m->p->n_steps;
+        if (m->request->stream && c->type == VG_CALL_OP)
+            make_loads(m, i);
         struct vg_step *step = &m->p->steps[m->p->n_steps++];
         step->type = c->type;
         switch (c->type) {
         case VG_CALL_OP: make_op_step(m, c, step); break;
-        case VG_CALL_READ: make_frame_step(m, c, net->inputs[net->frame_input], step); break;
-        case VG_CALL_WRITE: make_frame_step(m, c, picture, step); break;
+        case VG_CALL_READ: make_frame_step(m, c, net->inputs[c->what], step); break;
+        case VG_CALL_WRITE: make_frame_step(m, c, net->outputs[c->what], step); break;
         case VG_CALL_SAVE:
         case VG_CALL_RESTORE: make_copy_step(m, c, step); break;
+        case VG_CALL_SPILL:
+        case VG_CALL_FETCH: make_host_step(m, c, step); break;
+        case VG_CALL_LOAD: break; /* schedules know of no weights */
         }
     }
-    m->p->n_prologue = s->n_prologue;
+    if (s->n_prologue == s->n_calls)
+        m->p->n_prologue = m->p->n_steps;
     for (int i = 0; i < net->n_inputs; i++) {
         struct vg_operand o = vg_net_operand(net, net->inputs[i]);
         place(m, &o, &m->p->inputs[i]);
@@ -455,6 +573,9 @@ static enum vgk_status ask_scratch(struct maker *m)
         struct vg_block *b = &m->scratches[c->position];
         b->bytes = need.scratch > b->bytes ? need.scratch : b->bytes;
         b->first = b->last = c->position;
+        if (m->request->stream) /* there, and while the op before runs */
+            m->loads[c->position] = (struct vg_block){m->need[c->what].packed, c->position ? c->position - 1 : 0,
+                                                      c->position, 0};
         m->p->scratch_peak = need.scratch > m->p->scratch_peak ? need.scratch : m->p->scratch_peak;
     }
     return VGK_OK;
@@ -465,8 +586,9 @@ static void find_largest_kept(struct maker *m)
     m->p->largest_kept_buffer = -1;
     for (int b = 0; b < m->net->n_buffers && m->p->bands > 1; b++) {
         const struct vg_storage *st = &m->s->storage[b];
-        bool again = m->request->recompute && m->request->recompute[b];
-        if (!st->banded && st->row_bytes && !again && m->net->buffers[b].bytes > m->p->largest_kept) {
+        bool again = (m->request->recompute && m->request->recompute[b]) || (m->request->spill && m->request->spill[b]);
+        bool there = st->first <= m->busiest && st->last >= m->busiest;
+        if (!st->banded && st->row_bytes && !again && there && m->net->buffers[b].bytes > m->p->largest_kept) {
             m->p->largest_kept = m->net->buffers[b].bytes;
             m->p->largest_kept_buffer = b;
         }
@@ -491,38 +613,57 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
     m.persistent = calloc(nb, sizeof *m.persistent);
     m.windows = calloc(nb, sizeof *m.windows);
     m.carries = calloc(nb, sizeof *m.carries);
+    m.host = calloc(nb, sizeof *m.host);
+    m.loaded = malloc(n * sizeof *m.loaded);
     if (!m.p || !m.need || !m.lattice || !m.unit || !m.place || !m.packed || !m.packed_yet || !m.share || !m.persistent || !m.windows ||
-        !m.carries || !(m.p->inputs = calloc((size_t)net->n_inputs + 1, sizeof *m.p->inputs)) ||
+        !m.carries || !m.host || !m.loaded || !(m.p->inputs = calloc((size_t)net->n_inputs + 1, sizeof *m.p->inputs)) ||
         !(m.p->outputs = calloc((size_t)net->n_outputs + 1, sizeof *m.p->outputs))) {
         vgk_fail(err, s, "no memory to lay out the model");
         goto done;
     }
     m.p->bands = request->bands > 1 ? request->bands : 1;
+    m.p->states = request->states;
+    m.p->streams = request->stream;
+    for (size_t i = 0; i < n; i++)
+        m.loaded[i] = -1;
     if ((s = ask_all(&m)))
         goto done;
-    struct vg_schedule_request how = {m.p->bands, m.unit, request->recompute};
+    struct vg_schedule_request how = {m.p->bands, m.unit, request->recompute, request->spill};
     if ((s = vg_schedule_make(net, &how, &m.s, err)))
         goto done;
     m.p->levels = m.s->levels;
-    if (!(m.scratches = calloc((size_t)m.s->n_positions + 1, sizeof *m.scratches)) || (s = ask_scratch(&m)) ||
-        (s = lay_out(&m)) || (s = place_constants(&m)) || (s = make_steps(&m))) {
+    if (!(m.scratches = calloc((size_t)m.s->n_positions + 1, sizeof *m.scratches)) ||
+        !(m.loads = calloc((size_t)m.s->n_positions + 1, sizeof *m.loads)) || (s = ask_scratch(&m)) ||
+        (s = lay_out(&m)) || (s = place_constants(&m)) || (s = lay_out_host(&m))) {
         if (s == VGK_OK || s == VGK_ERR_NOMEM || s == VGK_ERR_INVALID)
             s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
         goto done;
     }
+    add_work(&m);
     find_largest_kept(&m);
+    if (request->measure)
+        goto made;
+    if ((s = make_steps(&m))) {
+        s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
+        goto done;
+    }
     if (!(m.p->memories = calloc((size_t)net->n_memories + 1, sizeof *m.p->memories))) {
         s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
         goto done;
     }
     for (int i = 0; i < net->n_memories; i++) {
         struct vg_operand now = vg_net_operand(net, net->memories[i].now), kept = vg_net_operand(net, net->memories[i].kept);
-        place(&m, &now, &m.p->memories[i].now);
-        place(&m, &kept, &m.p->memories[i].kept);
+        m.p->memories[i].now.none = now.value < 0;
+        m.p->memories[i].kept.none = kept.value < 0;
+        if (now.value >= 0)
+            place(&m, &now, &m.p->memories[i].now);
+        if (kept.value >= 0)
+            place(&m, &kept, &m.p->memories[i].kept);
     }
     if (request->output >= 0 &&
         (s = vg_net_analyse(net, request->output, (const int(*)[2])m.lattice, &m.p->exact, err)))
         goto done;
+made:
     m.p->net = net;
     *program = m.p;
     m.p = NULL;
@@ -541,5 +682,8 @@ done:
     free(m.windows);
     free(m.carries);
     free(m.scratches);
+    free(m.loads);
+    free(m.host);
+    free(m.loaded);
     return s;
 }

@@ -12,6 +12,10 @@ void vg_rows_needed(const struct vg_operand *o, int64_t begin, int64_t end, int6
     *hi = vg_floor_div((end - 1) * r->num + r->hi, r->den) + 1;
     *lo = *lo < 0 ? 0 : *lo > rows ? rows : *lo;
     *hi = *hi < *lo ? *lo : *hi > rows ? rows : *hi;
+    if (*lo == *hi && rows > 0) { /* all of it lies in the padding, which repeats the row at the edge */
+        *lo -= *lo == rows;
+        *hi = *lo + 1;
+    }
 }
 
 int vg_rows_buffer(const struct vg_net *net, const struct vg_operand *o)
@@ -79,6 +83,15 @@ bool vg_rows_can(const struct vg_net *net, const struct vg_net_op *op)
     case VGK_OP_DEQUANTIZE:
     case VGK_OP_MOMENTS:
     case VGK_OP_NORMALISE: break;
+    case VGK_OP_NORM: /* of each pixel for itself */
+        if (op->op.p.norm.kind < VGK_NORM_LAYER || vg_rows_buffer(net, &op->in[0]) < 0 ||
+            vg_rows_buffer(net, &op->out) < 0)
+            return false;
+        for (int d = op->op.p.norm.axis; d < op->out.t.rank; d++)
+            if (op->out.t.dim[d] > 1 && (op->out.t.stride[d] >= row_stride(net, &op->out) ||
+                                         op->in[0].t.stride[d] >= row_stride(net, &op->in[0])))
+                return false;
+        break;
     case VGK_OP_CONV:
         if (op->op.p.conv.spatial != 2 || op->op.p.conv.pad_mode == VGK_PAD_WRAP)
             return false;

@@ -1,43 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "run.h"
+#include "run_internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_internal.h"
+#include "window.h"
 
-/* A step with its addresses. */
-struct bound_step {
-    struct vgk_op op;
-    struct vgk_tensor in[VG_MAX_OPERANDS], out;
-    const void *packed;
-    void *scratch;
-};
+static char *address(const struct bound *b, size_t offset)
+{
+    const struct vg_program *l = b->program;
+    size_t fixed = l->weights + l->persistent;
+    return offset == SIZE_MAX    ? NULL
+           : offset < l->packed ? b->packed + offset
+           : offset < fixed     ? b->fixed + (offset - l->packed)
+                                : b->activations + (offset - fixed);
+}
 
-/* A program with its addresses. */
-struct bound {
-    const struct vg_program *program;
-    struct bound_step *steps;
-    struct vgk_tensor *inputs, *outputs; /* of the graph */
-    bool stale;                          /* a parameter changed: the prologue must run */
-};
-
-struct vg_run {
-    const struct vg_plan *plan;
-    char *arena;
-    struct bound main, first; /* first: see plan_internal.h */
-    bool kept;                /* there are statistics of a previous frame */
-    struct vg_run_info info;
-    const int *stop;          /* NULL, or another thread's wish */
-};
-
-static struct vgk_tensor at(char *arena, const struct vg_place *p)
+struct vgk_tensor vg_run_at(const struct bound *b, const struct vg_place *p)
 {
     struct vgk_tensor t = p->t;
     if (p->none)
         return (struct vgk_tensor){VGK_NONE};
-    t.data = p->offset == SIZE_MAX ? NULL : arena + p->offset;
+    t.data = address(b, p->offset);
     return t;
 }
 
@@ -68,10 +52,13 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
             if (b->in[k].data)
                 memcpy(b->in[k].data, step->in[k].constant, stored_bytes(&step->in[k]));
         }
-        if (step->packs) {
+        if (step->packs && !(bound == &r->exact && p->norms.shared)) {
             struct vgk_op op = b->op;
             op.in = in;
-            enum vgk_status s = p->backend->pack(p->device, &op, r->arena + step->packed_offset, err);
+            enum vgk_status s = p->backend->pack(p->device, &op, address(bound, step->packed_offset), err);
+            if (!s && step->host_offset != SIZE_MAX)
+                s = p->backend->move(p->device, bound->host + step->host_offset, address(bound, step->packed_offset),
+                                     step->packed, err);
             if (s)
                 return s;
         }
@@ -82,14 +69,21 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
     return VGK_OK;
 }
 
-static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, struct bound *bound, struct vgk_error *err)
+/* The program's sections lie at these places of the arena. */
+static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, size_t packed, size_t fixed,
+                            struct bound *bound, struct vgk_error *err)
 {
-    *bound = (struct bound){.program = l, .stale = true};
+    *bound = (struct bound){.program = l, .packed = r->arena + packed, .fixed = r->arena + fixed,
+                            .activations = r->arena + r->plan->norms.activations_at, .stale = true};
     bound->steps = calloc(l->n_steps + 1, sizeof *bound->steps);
     bound->inputs = calloc(l->net->n_inputs + 1, sizeof *bound->inputs);
     bound->outputs = calloc(l->net->n_outputs + 1, sizeof *bound->outputs);
     if (!bound->steps || !bound->inputs || !bound->outputs)
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the run");
+    if (l->host && !(bound->host = r->plan->backend->host_alloc(r->plan->device, l->host)))
+        return vgk_fail(err, VGK_ERR_NOMEM, "no %zu bytes (%.1f MiB) of host memory for what does not fit the device: make "
+                        "room where it lies (on the CPU: TMPDIR, or /var/tmp), or set max-device-memory higher", l->host,
+                        (double)l->host / (1 << 20));
     for (int i = 0; i < l->n_steps; i++) {
         const struct vg_step *step = &l->steps[i];
         struct bound_step *b = &bound->steps[i];
@@ -97,21 +91,23 @@ static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, struct
         b->op.in = b->in;
         b->op.out = &b->out;
         for (int k = 0; k < step->op.n_in || (k == 0 && step->type == VG_CALL_WRITE); k++)
-            b->in[k] = at(r->arena, &step->in[k]);
-        if (step->type != VG_CALL_WRITE)
-            b->out = at(r->arena, &step->out);
-        b->packed = step->packed ? r->arena + step->packed_offset : NULL;
-        b->scratch = step->scratch ? r->arena + step->scratch_offset : NULL;
+            b->in[k] = vg_run_at(bound, &step->in[k]);
+        if (step->type != VG_CALL_WRITE && step->type < VG_CALL_SPILL)
+            b->out = vg_run_at(bound, &step->out);
+        b->packed = step->packed ? address(bound, step->packed_offset) : NULL;
+        b->scratch = step->scratch ? address(bound, step->scratch_offset) : NULL;
     }
     for (int i = 0; i < l->net->n_inputs; i++)
-        bound->inputs[i] = at(r->arena, &l->inputs[i]);
+        bound->inputs[i] = vg_run_at(bound, &l->inputs[i]);
     for (int i = 0; i < l->net->n_outputs; i++)
-        bound->outputs[i] = at(r->arena, &l->outputs[i]);
+        bound->outputs[i] = vg_run_at(bound, &l->outputs[i]);
     return VGK_OK;
 }
 
-static void unbind(struct bound *bound)
+static void unbind(const struct vg_plan *p, struct bound *bound)
 {
+    if (bound->host)
+        p->backend->host_free(p->device, bound->host, bound->program->host);
     free(bound->steps);
     free(bound->inputs);
     free(bound->outputs);
@@ -131,13 +127,23 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
                         "to what it has, or choose smaller tiles", plan->info.arena_bytes,
                         (double)plan->info.arena_bytes / (1 << 20), sum->name);
     }
-    enum vgk_status s = bind(r, plan->program, &r->main, err);
-    if (!s && plan->first)
-        s = bind(r, plan->first, &r->first, err);
+    const struct vg_plan_norms *n = &plan->norms;
+    const struct vg_program *exact = plan->exact, *small = plan->small;
+    enum vgk_status s = bind(r, plan->program, 0, plan->program->packed, &r->main, err);
+    if (!s && exact)
+        s = bind(r, exact, n->shared ? 0 : n->exact_at, n->exact_at + (n->shared ? 0 : exact->packed), &r->exact, err);
+    if (!s && small)
+        s = bind(r, small, n->small_at, n->small_at + small->packed, &r->small, err);
     if (!s)
         s = fill(r, &r->main, err);
-    if (!s && plan->first) /* the same weights at the same places, but for what only this one reads */
-        s = fill(r, &r->first, err);
+    if (!s && exact)
+        s = fill(r, &r->exact, err);
+    if (!s && small)
+        s = fill(r, &r->small, err);
+    if (plan->model->graph) /* nets of tests have none */
+        vg_arena_rest(plan->model->graph->arena); /* the file's weights are packed now */
+    if (!s)
+        s = vg_run_norms_open(r, err);
     for (int i = 0; i < sum->n_parameters && !s; i++)
         s = vg_run_set_parameter(r, i, sum->parameters[i].defaults, err);
     if (s)
@@ -154,20 +160,21 @@ void vg_run_close(struct vg_run **run)
         return;
     if (r->arena)
         r->plan->backend->free(r->plan->device, r->arena);
-    unbind(&r->main);
-    unbind(&r->first);
+    unbind(r->plan, &r->main);
+    unbind(r->plan, &r->exact);
+    unbind(r->plan, &r->small);
+    vg_run_norms_close(r);
     free(r);
     *run = NULL;
 }
 
-/* Copies (and converts) between a tensor of the caller's and one in the arena; both have the same dims. */
-static enum vgk_status copy(struct vg_run *r, const struct vgk_tensor *src, const struct vgk_tensor *dst,
-                            struct vgk_error *err)
+/* The arena's last section. */
+static char *section(const struct vg_run *r) { return r->arena + r->plan->info.arena_bytes - r->plan->states.bytes; }
+
+static enum vg_role role_of(const struct vg_run *r, int input)
 {
-    struct vgk_op op = {.kind = VGK_OP_COPY, .n_in = 1, .n_out = 1, .in = src, .out = dst};
-    struct vgk_need need = {0};
-    enum vgk_status s = r->plan->backend->need(r->plan->device, &op, &need, err);
-    return s ? s : r->plan->backend->run(r->plan->device, &op, NULL, NULL, err);
+    const struct vg_input_role *roles = r->plan->model->roles.inputs;
+    return roles ? roles[input].role : VG_ROLE_FRAME; /* nets of tests have none */
 }
 
 enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *values, struct vgk_error *err)
@@ -176,29 +183,26 @@ enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *value
     for (int k = 0; k < r->plan->program->net->n_inputs; k++) {
         if (m->parameter_of[k] != i)
             continue;
-        const struct vgk_tensor *to = &r->main.inputs[k];
-        struct vgk_tensor src = vgk_tensor_make(VGK_F32, to->rank, to->dim, VGK_ROW_MAJOR);
-        src.data = (void *)values;
-        r->main.stale = r->first.stale = true;
-        return copy(r, &src, to, err);
+        struct vgk_tensor planes = {.type = VGK_F32, .rank = 1, .dim = {m->summary.parameters[i].count}, .stride = {1}};
+        struct bound *all[] = {&r->main, &r->exact, &r->small};
+        enum vgk_status s = VGK_OK;
+        for (int j = 0; j < 3 && !s; j++) {
+            if (!all[j]->program)
+                continue;
+            const struct vgk_tensor *to = &all[j]->inputs[k];
+            if (role_of(r, k) == VG_ROLE_MAP) {
+                planes.data = section(r) + r->plan->states.map[k];
+                to = &planes;
+            }
+            struct vgk_tensor src = vgk_tensor_make(VGK_F32, to->rank, to->dim, VGK_ROW_MAJOR);
+            src.data = (void *)values;
+            all[j]->stale = true;
+            s = vg_copy(r->plan, &src, to, err);
+        }
+        return s ? s : vg_run_norms_parameter(r, i, values, err);
     }
     return vgk_fail(err, VGK_ERR_INVALID, "the model has no parameter %d", i);
 }
-
-/* [N,H,W,C] seen as [N,C,H,W] */
-static struct vgk_tensor picture(const struct vgk_tensor *t, bool interleaved)
-{
-    static const int perm[4] = {0, 3, 1, 2};
-    return interleaved ? vgk_tensor_permute(t, perm) : *t;
-}
-
-/* Where frames come from and go to: pictures, or the caller's tensors. */
-struct ends {
-    const struct vgk_frame *in, *out;
-    struct vgk_matrix to, from;
-    float low[3], high[3];
-    const struct vgk_tensor *src, *dst; /* instead of pictures; NULL data = nothing */
-};
 
 /* Rows [begin, end) of a frame; behind its end, its last row. */
 static struct vgk_frame frame_rows(const struct vgk_frame *f, int64_t begin, int64_t end)
@@ -220,48 +224,118 @@ static struct vgk_tensor tensor_rows(const struct vgk_tensor *t, int y, int64_t 
     return y < 0 ? *t : vgk_tensor_slice(t, y, begin, end - begin, 1);
 }
 
-static enum vgk_status read_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
-                                 const struct vgk_tensor *to, struct vgk_error *err)
+/* The window's frames that this input takes; what is delayed is kept for the next run. */
+static enum vgk_status read_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step,
+                                   const struct vgk_tensor *to, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
-    const struct vg_net *net = p->program->net;
-    if (e->in) {
-        struct vgk_frame rows = frame_rows(e->in, step->begin, step->end);
-        struct vgk_tensor dst = picture(to, p->model->interleaved);
-        return p->backend->frame_read(p->device, &rows, &e->to, &dst, err);
+    const struct vg_roles *roles = &p->model->roles;
+    const struct vg_port *port = &roles->inputs[step->what].port;
+    enum vgk_status s = VGK_OK;
+    for (int k = 0; !s && k < (port->frames ? port->frames : p->info.window); k++) {
+        struct vgk_frame rows = frame_rows(&e->in[port->first + k], step->begin, step->end);
+        struct vgk_tensor dst = vg_port_frame(port, to, k);
+        s = p->backend->frame_read(p->device, &rows, &e->to, &dst, err);
     }
-    if (!e->src || !e->src->data)
+    for (int i = 0; !s && i < roles->n_states; i++)
+        if (roles->states[i].output < 0 && roles->states[i].source == step->what)
+            s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, to, err);
+    return s;
+}
+
+static enum vgk_status read_state(struct vg_run *r, const struct bound *bound, const struct ends *e, int input,
+                                  const struct vgk_tensor *to, struct vgk_error *err)
+{
+    const struct vg_roles *roles = &r->plan->model->roles;
+    int i = 0;
+    while (roles->states[i].input != input)
+        i++;
+    const struct vg_state_role *state = &roles->states[i];
+    if (r->begun)
+        return vg_state_read(r->plan, section(r), i, r->which, e->column, e->row, to, err);
+    if (state->first && e->in)
+        return vg_copy(r->plan, &bound->inputs[state->output < 0 ? state->source : roles->frame_input], to, err);
+    return vg_fill(r->plan, 0, to, err);
+}
+
+static enum vgk_status read_rows(struct vg_run *r, const struct bound *bound, const struct ends *e,
+                                 const struct vg_step *step, const struct vgk_tensor *to, struct vgk_error *err)
+{
+    const struct vg_net *net = r->plan->program->net;
+    enum vg_role role = role_of(r, step->what);
+    if (!e->in && step->what < e->n_src && e->src[step->what].data) {
+        struct vgk_tensor src = tensor_rows(&e->src[step->what], net->values[net->inputs[step->what]].axis[VG_Y],
+                                            step->begin, step->end);
+        return vg_copy(r->plan, &src, to, err);
+    }
+    if (role == VG_ROLE_STATE)
+        return read_state(r, bound, e, step->what, to, err);
+    if (role == VG_ROLE_MAP)
+        return vg_map_fill(r->plan, section(r), step->what, to, err);
+    return e->in ? read_frames(r, e, step, to, err) : VGK_OK;
+}
+
+/* The frame of the window that an emitted one stands for: its alpha goes along. */
+static int stands_for(const struct vg_plan_info *info, int k)
+{
+    int i = info->centre < 0 ? 0 : info->centre + k;
+    return i < info->window ? i : info->window - 1;
+}
+
+static enum vgk_status write_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step,
+                                    const struct vgk_tensor *from, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    const struct vg_summary *sum = &p->model->summary;
+    const struct vg_net *net = p->program->net;
+    struct vg_port port;
+    enum vgk_status s = VGK_OK;
+    if (step->begin >= e->out->height) /* rows that only pad the frame */
         return VGK_OK;
-    struct vgk_tensor src = tensor_rows(e->src, net->values[net->inputs[net->frame_input]].axis[VG_Y], step->begin,
-                                        step->end);
-    return copy(r, &src, to, err);
+    vg_port_of(from, net->values[net->outputs[step->what]].axis,
+               &p->model->roles.inputs[p->model->frame_input].port, &port);
+    for (int k = 0; !s && k < port.frames; k++) {
+        struct vgk_frame rows = frame_rows(&e->out[k], step->begin, step->end);
+        struct vgk_frame alpha = frame_rows(&e->in[stands_for(&p->info, k)], step->begin * sum->scale_den / sum->scale_num,
+                                            (step->end * sum->scale_den + sum->scale_num - 1) / sum->scale_num);
+        struct vgk_tensor src = vg_port_frame(&port, from, k);
+        s = p->backend->frame_write(p->device, &src, &e->from, e->low, e->high, &alpha, &rows, err);
+    }
+    return s;
 }
 
 static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
                                   const struct vgk_tensor *from, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
-    const struct vg_summary *sum = &p->model->summary;
     const struct vg_net *net = p->program->net;
-    const struct vg_net_value *v = &net->values[net->outputs[p->model->frame_output]];
+    const struct vg_roles *roles = &p->model->roles;
+    bool frame = step->what == p->model->frame_output;
+    enum vgk_status s = VGK_OK;
     if (!e->out) {
-        if (!e->dst || !e->dst->data)
+        if (!frame || !e->dst || !e->dst->data) /* statistics are all that is wanted */
             return VGK_OK;
-        struct vgk_tensor dst = tensor_rows(e->dst, v->axis[VG_Y], step->begin, step->end);
-        return copy(r, from, &dst, err);
+        struct vgk_tensor dst = tensor_rows(e->dst, net->values[net->outputs[step->what]].axis[VG_Y], step->begin,
+                                            step->end);
+        return vg_copy(r->plan, from, &dst, err);
     }
-    if (step->begin >= e->out->height) /* rows that only pad the frame */
-        return VGK_OK;
-    struct vgk_frame rows = frame_rows(e->out, step->begin, step->end);
-    struct vgk_frame alpha = frame_rows(e->in, step->begin * sum->scale_den / sum->scale_num,
-                                        (step->end * sum->scale_den + sum->scale_num - 1) / sum->scale_num);
-    struct vgk_tensor src = picture(from, v->axis[VG_X] == 2);
-    return p->backend->frame_write(p->device, &src, &e->from, e->low, e->high, &alpha, &rows, err);
+    for (int i = 0; !s && i < roles->n_states; i++)
+        if (roles->states[i].output == step->what)
+            s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, from, err);
+    return s || !frame ? s : write_frames(r, e, step, from, err);
 }
 
 void vg_run_watch(struct vg_run *r, const int *stop) { r->stop = stop; }
 
-static enum vgk_status run_program(struct vg_run *r, struct bound *bound, const struct ends *e, struct vgk_error *err)
+static enum vgk_status move(struct vg_run *r, const struct bound *bound, const struct vg_step *step, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    char *here = address(bound, step->packed_offset), *there = bound->host + step->host_offset;
+    bool away = step->type == VG_CALL_SPILL;
+    return p->backend->move(p->device, away ? there : here, away ? here : there, step->packed, err);
+}
+
+enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const struct ends *e, struct vgk_error *err)
 {
     const struct vg_program *l = bound->program;
     for (int i = bound->stale ? 0 : l->n_prologue; i < l->n_steps; i++) {
@@ -271,9 +345,11 @@ static enum vgk_status run_program(struct vg_run *r, struct bound *bound, const 
         if (r->stop && __atomic_load_n(r->stop, __ATOMIC_RELAXED))
             return vgk_fail(err, VGK_ERR_DEVICE, "stopped");
         if (step->type == VG_CALL_READ)
-            s = read_rows(r, e, step, &b->out, err);
+            s = read_rows(r, bound, e, step, &b->out, err);
         else if (step->type == VG_CALL_WRITE)
             s = write_rows(r, e, step, &b->in[0], err);
+        else if (step->type >= VG_CALL_SPILL)
+            s = move(r, bound, step, err);
         else if ((s = r->plan->backend->run(r->plan->device, &b->op, b->packed, b->scratch, err)))
             vgk_error_prefix(err, "node '%s'", step->node);
         if (s)
@@ -283,65 +359,35 @@ static enum vgk_status run_program(struct vg_run *r, struct bound *bound, const 
     return VGK_OK;
 }
 
-/* Weight of a frame in the kept statistics.  With 1 a deep net rings: each norm's statistics were measured on what the
- * norms before it made with older ones (26 styles on a moving clip: twice the flicker of exact norms; with 0.2 as much
- * as they have). */
-#define SMOOTHING 0.2f
-
-/* How far a norm's statistics have moved; see struct vg_run_info. */
-static double drift(const struct vgk_tensor *now, const struct vgk_tensor *kept)
+void vg_run_next(struct vg_run *r)
 {
-    int64_t c = now->dim[1] / 3;
-    const float *a = now->data, *b = kept->data;
-    double sum = 0;
-    for (int64_t i = 0; i < c; i++) {
-        double ratio = fabs((double)a[c + i] / (double)b[c + i]);
-        sum += fabs(log(ratio)) + fabs((double)a[i] - (double)b[i]) * fabs((double)b[c + i]);
-    }
-    return sum / (double)c;
+    r->which = !r->which;
+    r->begun = true;
 }
 
-static enum vgk_status run_steps(struct vg_run *r, const struct ends *e, struct vgk_error *err)
-{
-    const struct vg_plan *p = r->plan;
-    enum vgk_status s = VGK_OK;
-    if (!p->first)
-        return run_program(r, &r->main, e, err);
-    bool again = !r->kept;
-    r->info.drift = 0;
-    if (r->kept) {
-        s = run_program(r, &r->main, e, err);
-        for (int i = 0; i < p->program->net->n_memories && !s; i++) {
-            struct vgk_tensor now = at(r->arena, &p->program->memories[i].now),
-                              kept = at(r->arena, &p->program->memories[i].kept);
-            double d = drift(&now, &kept);
-            r->info.drift = d > r->info.drift || d != d ? d : r->info.drift;
-        }
-        again = !(r->info.drift <= VG_RUN_CUT); /* NaN too */
-        r->info.cuts += again;
-    }
-    if (!s && again)
-        s = run_program(r, &r->first, e, err);
-    for (int i = 0; i < p->program->net->n_memories && !s; i++) {
-        const struct vg_program *l = again ? p->first : p->program;
-        struct vgk_tensor now = at(r->arena, &l->memories[i].now), kept = at(r->arena, &l->memories[i].kept);
-        const float *from = now.data;
-        float *to = kept.data;
-        for (int64_t k = 0; k < vgk_tensor_count(&kept); k++)
-            to[k] = again ? from[k] : to[k] + SMOOTHING * (from[k] - to[k]);
-    }
-    r->kept = !s;
-    return s;
-}
+void vg_run_reset(struct vg_run *r) { r->norms.kept = r->begun = false; }
 
-void vg_run_reset(struct vg_run *r) { r->kept = false; }
+struct ends vg_run_ends(const struct vg_run *r, int column, int row, const struct vgk_frame *in,
+                        const struct vgk_colour *colour, const struct vgk_frame *out)
+{
+    const struct vg_summary *sum = &r->plan->model->summary;
+    struct ends e = {.in = in, .out = out, .column = column, .row = row, .to = vgk_matrix_in(colour, &sum->in),
+                     .from = vgk_matrix_out(colour, &sum->out)};
+    for (int k = 0; k < 3; k++) {
+        const struct vgk_pixels *px = &sum->out;
+        float a = (0 - px->mean[k]) * px->scale[k], b = (1 - px->mean[k]) * px->scale[k];
+        e.low[k] = a < b ? a : b;
+        e.high[k] = a < b ? b : a;
+    }
+    return e;
+}
 
 void vg_run_info(const struct vg_run *r, struct vg_run_info *info) { *info = r->info; }
 
-enum vgk_status vg_run_tile(struct vg_run *r, const struct vgk_frame *in, const struct vgk_colour *colour,
-                            const struct vgk_frame *out, struct vgk_error *err)
+/* All frames of a tile have its size. */
+static enum vgk_status check_frames(const struct vg_plan *p, int column, int row, const struct vgk_frame *in,
+                                    const struct vgk_frame *out, struct vgk_error *err)
 {
-    const struct vg_plan *p = r->plan;
     const struct vg_summary *sum = &p->model->summary;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
     int width = vg_axis_scale(x, (int)vgk_round_up((size_t)x->tile, (size_t)sum->align_x));
@@ -350,15 +396,39 @@ enum vgk_status vg_run_tile(struct vg_run *r, const struct vgk_frame *in, const 
         out->height > height)
         return vgk_fail(err, VGK_ERR_INVALID, "a tile of %dx%d to %dx%d, the plan has %dx%d to %dx%d", in->width,
                         in->height, out->width, out->height, x->tile, y->tile, width, height);
-    struct ends e = {.in = in, .out = out, .to = vgk_matrix_in(colour, &sum->in),
-                     .from = vgk_matrix_out(colour, &sum->out)};
-    for (int k = 0; k < 3; k++) {
-        const struct vgk_pixels *px = &sum->out;
-        float a = (0 - px->mean[k]) * px->scale[k], b = (1 - px->mean[k]) * px->scale[k];
-        e.low[k] = a < b ? a : b;
-        e.high[k] = a < b ? b : a;
+    if (column < 0 || row < 0 || column >= x->n || row >= y->n)
+        return vgk_fail(err, VGK_ERR_INVALID, "tile %d, %d of a grid of %d by %d", column, row, x->n, y->n);
+    for (int k = 1; k < p->info.window + p->info.emit; k++) {
+        const struct vgk_frame *f = k < p->info.window ? &in[k] : &out[k - p->info.window];
+        const struct vgk_frame *first = k < p->info.window ? in : out;
+        if (f->width != first->width || f->height != first->height)
+            return vgk_fail(err, VGK_ERR_INVALID, "frames of %dx%d and %dx%d in one window", first->width, first->height,
+                            f->width, f->height);
     }
-    return run_steps(r, &e, err);
+    return VGK_OK;
+}
+
+enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct vgk_frame *in,
+                            const struct vgk_colour *colour, const struct vgk_frame *out, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    int time = vg_window_time_input(p->model);
+    enum vgk_status s = check_frames(p, column, row, in, out, err);
+    struct ends e = vg_run_ends(r, column, row, in, colour, out);
+    if (!s && time < 0)
+        s = vg_run_steps(r, &e, err);
+    for (int k = 0; k < p->info.emit && !s && time >= 0; k++) { /* each frame between the two is a run of its own */
+        float at = (float)(k + 1) / (float)(p->info.emit + 1);
+        e.out = &out[k];
+        r->main.stale = r->exact.stale = true;
+        s = vg_fill(p, at, &r->main.inputs[time], err);
+        if (!s && p->exact)
+            s = vg_fill(p, at, &r->exact.inputs[time], err);
+        s = s ? s : vg_run_steps(r, &e, err);
+    }
+    if (!s)
+        vg_run_norms_compare(r, column, row, out);
+    return s;
 }
 
 enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,
@@ -370,18 +440,20 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
     if (n_in > net->n_inputs || n_out > net->n_outputs)
         return vgk_fail(err, VGK_ERR_INVALID, "%d inputs and %d outputs, the model has %d and %d", n_in, n_out,
                         net->n_inputs, net->n_outputs);
+    struct bound *all[] = {&r->main, &r->exact, &r->small};
     for (int i = 0; i < n_in && !s; i++)
-        if (in[i].data && i != net->frame_input) {
-            s = copy(r, &in[i], &r->main.inputs[i], err);
-            r->main.stale = r->first.stale = true;
-        }
-    bool banded = r->plan->program->bands > 1 || r->plan->first;
-    struct ends e = {.src = net->frame_input >= 0 && net->frame_input < n_in ? &in[net->frame_input] : NULL,
+        for (int k = 0; k < 3 && !s && in[i].data && !net->values[net->inputs[i]].frame; k++)
+            if (all[k]->program) {
+                s = vg_copy(r->plan, &in[i], &all[k]->inputs[i], err);
+                all[k]->stale = true;
+            }
+    bool banded = r->plan->program->bands > 1 || r->plan->exact;
+    struct ends e = {.src = in, .n_src = n_in,
                      .dst = banded && picture_out < n_out ? &out[picture_out] : NULL};
     if (!s)
-        s = run_steps(r, &e, err);
+        s = vg_run_steps(r, &e, err);
     for (int i = 0; i < n_out && !s && !banded; i++)
         if (out[i].data)
-            s = copy(r, &r->main.outputs[i], &out[i], err);
+            s = vg_copy(r->plan, &r->main.outputs[i], &out[i], err);
     return s;
 }

@@ -24,6 +24,9 @@ struct buffer {
     int64_t rows, unit;  /* 0 rows: not of the frame's rows */
     bool output;         /* the frame's output value lies in it */
     bool kept;           /* stored whole across levels */
+    bool spilled;        /* stored in host memory across levels */
+    int level;           /* in which it is made, if it is spilled */
+    int last_writer;     /* op of the level that runs */
     /* while a level runs */
     bool inside;         /* made in this level, in bands */
     int64_t made, base, want, next;
@@ -46,6 +49,9 @@ struct maker {
     struct buffer *b;
     struct op *o;
     int input, output; /* buffers */
+    int picture;       /* output of the net whose buffer that is */
+    int level;         /* that runs, with the ops and buffers that it touches */
+    int *members, n_members, *near, n_near;
     bool written_whole; /* the output is written behind the last level */
     bool failed;
 };
@@ -151,6 +157,9 @@ static int buffer_at(const struct vg_net *net, const struct vg_net_op *op, int k
     return v < 0 || net->values[v].constant ? -1 : net->values[v].buffer;
 }
 
+/* A level that comes after the one in which it was made gets it from host memory. */
+static bool fetched(const struct maker *m, int b) { return m->b[b].spilled && m->b[b].level < m->level; }
+
 /* The window comes back from its carry store before anyone touches it. */
 static void touch(struct maker *m, int b, int position)
 {
@@ -180,15 +189,17 @@ static void leave(struct maker *m, int b, int position)
 static void run_band(struct maker *m, int first_position)
 {
     const struct vg_net *net = m->net;
-    int position = first_position, n = net->n_ops;
-    for (int b = 0; b < net->n_buffers; b++) {
+    int position = first_position;
+    for (int j = 0; j < m->n_near; j++) {
+        int b = m->near[j];
         m->b[b].restored = false;
         m->b[b].last_touch = -1;
         m->b[b].next = m->b[b].want; /* lowered by readers that are not done */
     }
-    for (int i = 0; i < n; i++) {
+    for (int j = 0; j < m->n_members; j++) {
+        int i = m->members[j];
         const struct vg_net_op *op = &net->ops[i];
-        if (!m->o[i].member || m->o[i].whole)
+        if (m->o[i].whole)
             continue;
         struct buffer *out = &m->b[buffer_at(net, op, op->n_in)];
         for (int k = 0; k <= op->n_in; k++) {
@@ -202,21 +213,22 @@ static void run_band(struct maker *m, int first_position)
             m->b[b].next = lo < m->b[b].next ? lo : m->b[b].next;
         }
     }
-    if (m->b[m->input].inside) {
-        struct buffer *in = &m->b[m->input];
-        if (in->want > in->made) {
-            touch(m, m->input, position);
-            struct vg_call *c = add(m, VG_CALL_READ, m->input, in->made, in->want, position);
-            if (c)
-                c->base[0] = m->s->storage[m->input].banded ? in->base : 0;
-            if (in->last_touch < 0) /* read ahead of its readers */
-                leave(m, m->input, position);
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        const struct vg_net_op *op = &net->ops[i];
-        if (!m->o[i].member)
+    for (int j = 0; j < m->n_near; j++) {
+        int b = m->near[j];
+        struct buffer *in = &m->b[b];
+        if ((b != m->input && !fetched(m, b)) || !in->inside || in->want <= in->made)
             continue;
+        touch(m, b, position);
+        struct vg_call *c = add(m, b == m->input ? VG_CALL_READ : VG_CALL_FETCH,
+                                b == m->input ? net->frame_input : b, in->made, in->want, position);
+        if (c)
+            c->base[0] = m->s->storage[b].banded ? in->base : 0;
+        if (in->last_touch < 0) /* read ahead of its readers */
+            leave(m, b, position);
+    }
+    for (int j = 0; j < m->n_members; j++) {
+        int i = m->members[j];
+        const struct vg_net_op *op = &net->ops[i];
         position++;
         struct buffer *out = &m->b[buffer_at(net, op, op->n_in)];
         if (m->o[i].whole ? m->o[i].done : out->want <= m->o[i].done)
@@ -233,6 +245,11 @@ static void run_band(struct maker *m, int first_position)
             c->base[k == op->n_in ? VG_MAX_OPERANDS : k] = b >= 0 && m->s->storage[b].banded ? m->b[b].base : 0;
         }
         m->o[i].done = m->o[i].whole ? 1 : out->want;
+        if (out->spilled && out->last_writer == i) {
+            int b = buffer_at(net, op, op->n_in);
+            if ((c = add(m, VG_CALL_SPILL, b, out->made, out->want, position)))
+                c->base[0] = out->base;
+        }
         for (int k = 0; k <= op->n_in; k++) {
             int b = buffer_at(net, op, k);
             if (b >= 0 && m->b[b].last_touch == i && !m->o[i].whole) {
@@ -243,13 +260,13 @@ static void run_band(struct maker *m, int first_position)
     }
     if (!m->written_whole && m->b[m->output].inside && m->b[m->output].want > m->b[m->output].made) {
         struct buffer *out = &m->b[m->output];
-        struct vg_call *c = add(m, VG_CALL_WRITE, m->output, out->made, out->want, position + 1);
+        struct vg_call *c = add(m, VG_CALL_WRITE, m->picture, out->made, out->want, position + 1);
         if (c)
             c->base[0] = m->s->storage[m->output].banded ? out->base : 0;
     }
-    for (int b = 0; b < net->n_buffers; b++) {
-        struct buffer *buf = &m->b[b];
-        struct vg_storage *st = &m->s->storage[b];
+    for (int j = 0; j < m->n_near; j++) {
+        struct buffer *buf = &m->b[m->near[j]];
+        struct vg_storage *st = &m->s->storage[m->near[j]];
         if (!buf->inside)
             continue;
         if (buf->want - buf->base > st->window)
@@ -269,16 +286,18 @@ static bool step_back(const struct maker *m, int64_t *want)
     const struct vg_net *net = m->net;
     int64_t bands = m->request->bands;
     bool any = false;
-    for (int b = 0; b < net->n_buffers; b++) {
+    for (int j = 0; j < m->n_near; j++) {
+        int b = m->near[j];
         const struct buffer *buf = &m->b[b];
         int64_t share = up((buf->rows + bands - 1) / bands, buf->unit, buf->rows);
         if (!buf->inside)
             continue;
         want[b] = want[b] > share ? up(want[b] - share, buf->unit, buf->rows) : 0;
     }
-    for (int i = net->n_ops - 1; i >= 0; i--) {
+    for (int j = m->n_members - 1; j >= 0; j--) {
+        int i = m->members[j];
         const struct vg_net_op *op = &net->ops[i];
-        if (!m->o[i].member || m->o[i].whole)
+        if (m->o[i].whole)
             continue;
         int64_t out = want[buffer_at(net, op, op->n_in)];
         for (int k = 0; k < op->n_in && out > 0; k++) {
@@ -291,8 +310,8 @@ static bool step_back(const struct maker *m, int64_t *want)
             want[b] = hi > want[b] ? hi : want[b];
         }
     }
-    for (int b = 0; b < net->n_buffers; b++)
-        any |= m->b[b].inside && want[b] > 0;
+    for (int j = 0; j < m->n_near; j++)
+        any |= m->b[m->near[j]].inside && want[m->near[j]] > 0;
     return any;
 }
 
@@ -316,8 +335,8 @@ static void run_bands(struct maker *m, int first_position)
         n += more;
         if (!more) { /* from the first band on */
             for (size_t i = n; i-- > 0 && !m->failed;) {
-                for (size_t b = 0; b < nb; b++)
-                    m->b[b].want = want[i * nb + b];
+                for (int j = 0; j < m->n_near; j++)
+                    m->b[m->near[j]].want = want[i * nb + (size_t)m->near[j]];
                 run_band(m, first_position);
             }
             free(want);
@@ -338,10 +357,18 @@ static void recall(struct maker *m, int buffer)
         m->o[i].member = true;
         for (int k = 0; k < op->n_in; k++) {
             int b = buffer_at(m->net, op, k);
-            if (b >= 0 && m->b[b].rows && !m->b[b].kept && m->net->values[op->in[k].value].frame)
+            if (b >= 0 && m->b[b].rows && !m->b[b].kept && !fetched(m, b) && m->net->values[op->in[k].value].frame)
                 recall(m, b);
         }
     }
+}
+
+static bool is_state(const struct vg_net *net, int input)
+{
+    for (int i = 0; i < net->n_states; i++)
+        if (net->states[i].input == input)
+            return true;
+    return false;
 }
 
 /* Everything at once: each op over the whole frame, in the order of the net. */
@@ -349,10 +376,14 @@ static void run_whole(struct maker *m)
 {
     const struct vg_net *net = m->net;
     int first = m->s->n_positions, position = first;
-    if (m->input < net->n_buffers) {
-        add(m, VG_CALL_READ, m->input, 0, m->b[m->input].rows, first);
-        use(&m->s->storage[m->input], first, first);
-    }
+    for (int states = 0; states < 2; states++)
+        for (int i = 0; i < net->n_inputs; i++) {
+            const struct vg_net_value *v = &net->values[net->inputs[i]];
+            if (!v->frame || is_state(net, i) != (states == 1))
+                continue;
+            add(m, VG_CALL_READ, i, 0, m->b[v->buffer].rows, first);
+            use(&m->s->storage[v->buffer], first, first);
+        }
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_op *op = &net->ops[i];
         if (!m->o[i].frame)
@@ -366,18 +397,45 @@ static void run_whole(struct maker *m)
                 use(&m->s->storage[buffer_at(net, op, k)], position, position);
     }
     position++;
-    if (m->output < net->n_buffers)
-        add(m, VG_CALL_WRITE, m->output, 0, m->b[m->output].rows, position);
+    for (int i = 0; i < net->n_outputs; i++) {
+        const struct vg_net_value *v = &net->values[net->outputs[i]];
+        if (v->frame && !v->constant)
+            add(m, VG_CALL_WRITE, i, 0, v->axis[VG_Y] >= 0 ? v->t.dim[v->axis[VG_Y]] : 0, position);
+    }
     for (int b = 0; b < net->n_buffers; b++)
         if (m->b[b].output)
             use(&m->s->storage[b], position, position);
     m->s->n_positions = position + 1;
 }
 
+static void list_near(struct maker *m)
+{
+    bool *seen = calloc((size_t)m->net->n_buffers + 1, sizeof *seen);
+    m->n_members = m->n_near = 0;
+    if (!seen) {
+        m->failed = true;
+        return;
+    }
+    seen[m->input] = true; /* also where nobody reads it now */
+    for (int i = 0; i < m->net->n_ops; i++) {
+        if (!m->o[i].member)
+            continue;
+        m->members[m->n_members++] = i;
+        for (int k = 0; k <= m->net->ops[i].n_in; k++)
+            if (buffer_at(m->net, &m->net->ops[i], k) >= 0)
+                seen[buffer_at(m->net, &m->net->ops[i], k)] = true;
+    }
+    for (int b = 0; b < m->net->n_buffers; b++)
+        if (seen[b])
+            m->near[m->n_near++] = b;
+    free(seen);
+}
+
 static void run_level(struct maker *m, int level)
 {
     const struct vg_net *net = m->net;
     int first = m->s->n_positions, members = 0;
+    m->level = level;
     for (int b = 0; b < net->n_buffers; b++)
         m->b[b].inside = false;
     for (int i = 0; i < net->n_ops; i++) {
@@ -390,7 +448,7 @@ static void run_level(struct maker *m, int level)
             continue;
         for (int k = 0; k < op->n_in; k++) {
             int b = buffer_at(net, op, k);
-            if (b >= 0 && m->b[b].rows && !m->b[b].kept && net->values[op->in[k].value].frame)
+            if (b >= 0 && m->b[b].rows && !m->b[b].kept && !fetched(m, b) && net->values[op->in[k].value].frame)
                 recall(m, b);
         }
     }
@@ -402,17 +460,20 @@ static void run_level(struct maker *m, int level)
         m->s->runs[i]++;
         for (int k = 0; k <= op->n_in; k++) {
             int b = buffer_at(net, op, k);
-            bool made_here = k == op->n_in || b == m->input;
-            if (b >= 0 && made_here && m->b[b].rows && !m->o[i].whole) {
+            bool comes_here = k == op->n_in || b == m->input || (b >= 0 && fetched(m, b));
+            if (b >= 0 && comes_here && m->b[b].rows && !m->o[i].whole) {
                 m->b[b].inside = true;
                 m->b[b].made = m->b[b].base = 0;
             }
+            if (k == op->n_in && b >= 0)
+                m->b[b].last_writer = i;
         }
     }
     if (m->b[m->input].kept) { /* read once, also when all of its readers are in later levels */
         m->b[m->input].inside = level == 0;
         m->b[m->input].made = level == 0 ? 0 : m->b[m->input].rows;
     }
+    list_near(m);
     run_bands(m, first);
     /* Lifetimes: windows by position; what is kept lives through the level when there are bands. */
     int position = first, last = first + members + 1;
@@ -435,11 +496,46 @@ static void run_level(struct maker *m, int level)
             }
         }
     }
-    if (m->b[m->input].inside)
-        use(&m->s->storage[m->input], first, first);
+    for (int b = 0; b < net->n_buffers; b++)
+        if (m->b[b].inside && (b == m->input || fetched(m, b))) {
+            use(&m->s->storage[b], first, first);
+            if (b != m->input)
+                m->s->storage[b].host_last = level;
+        }
     if (m->b[m->output].inside)
         use(&m->s->storage[m->output], last, last);
     m->s->n_positions = last + 1;
+}
+
+/* Spilled: what was asked for, is made in bands in one level and read in bands in a later one. */
+static void find_spilled(struct maker *m)
+{
+    const struct vg_net *net = m->net;
+    for (int b = 0; b < net->n_buffers && m->request->spill; b++) {
+        m->b[b].spilled = m->request->spill[b] && m->request->bands > 1 && m->b[b].rows && b != m->input && !m->b[b].output;
+        m->b[b].level = -1;
+    }
+    for (int i = 0; i < net->n_ops && m->request->spill; i++) {
+        int b = m->o[i].frame ? buffer_at(net, &net->ops[i], net->ops[i].n_in) : -1;
+        if (b < 0)
+            continue;
+        m->b[b].spilled &= !m->o[i].whole && net->ops[i].op.kind != VGK_OP_MOMENTS &&
+                           (m->b[b].level < 0 || m->b[b].level == m->o[i].level);
+        m->b[b].level = m->o[i].level;
+    }
+    for (int i = 0; i < net->n_ops && m->request->spill; i++)
+        for (int k = 0; m->o[i].frame && k < net->ops[i].n_in; k++) {
+            int b = buffer_at(net, &net->ops[i], k);
+            if (b < 0 || !m->b[b].spilled)
+                continue;
+            m->b[b].spilled = !m->o[i].whole;
+            m->s->storage[b].spilled |= m->o[i].level > m->b[b].level;
+        }
+    for (int b = 0; b < net->n_buffers && m->request->spill; b++) {
+        struct vg_storage *st = &m->s->storage[b];
+        m->b[b].spilled = st->spilled = st->spilled && m->b[b].spilled;
+        st->host_first = st->host_last = m->b[b].level;
+    }
 }
 
 /* Kept: what another level, a whole op or nobody but the caller reads; small things are always kept. */
@@ -463,7 +559,7 @@ static void find_kept(struct maker *m)
             int b = buffer_at(net, op, k);
             if (b < 0 || made[b] < 0)
                 continue;
-            bool again = m->request->recompute && m->request->recompute[b] && !m->o[i].whole;
+            bool again = (m->b[b].spilled || (m->request->recompute && m->request->recompute[b])) && !m->o[i].whole;
             if ((made[b] != m->o[i].level && !again) || (m->o[i].whole && m->b[b].rows))
                 m->b[b].kept = true;
         }
@@ -492,10 +588,13 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     struct maker m = {.net = net, .request = request, .s = s};
     m.b = calloc(net->n_buffers + 1, sizeof *m.b);
     m.o = calloc(net->n_ops + 1, sizeof *m.o);
+    m.members = calloc(net->n_ops + 1, sizeof *m.members);
+    m.near = calloc(net->n_buffers + 1, sizeof *m.near);
     m.input = net->frame_input >= 0 ? net->values[net->inputs[net->frame_input]].buffer : net->n_buffers;
     m.output = net->n_buffers;
+    int pictures = 0;
     enum vgk_status status = VGK_ERR_NOMEM;
-    if (!s || !m.b || !m.o || !(s->storage = calloc(net->n_buffers + 1, sizeof *s->storage)) ||
+    if (!s || !m.b || !m.o || !m.members || !m.near || !(s->storage = calloc(net->n_buffers + 1, sizeof *s->storage)) ||
         !(s->runs = calloc(net->n_ops + 1, sizeof *s->runs)))
         goto done;
     for (int b = 0; b < net->n_buffers; b++)
@@ -504,18 +603,23 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     for (int i = 0; i < net->n_outputs; i++)
         if (!net->values[net->outputs[i]].constant) {
             m.b[net->values[net->outputs[i]].buffer].output = true;
-            if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0)
+            if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0) {
                 m.output = net->values[net->outputs[i]].buffer;
+                m.picture = i;
+            }
         }
+    for (int i = 0; i < net->n_inputs; i++)
+        pictures += net->values[net->inputs[i]].frame;
     if (!find_buffers(&m)) {
         status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "one buffer holds pictures of two heights");
         goto done;
     }
     if (!find_levels(&m))
         goto done;
+    find_spilled(&m);
     find_kept(&m);
-    if (request->bands > 1 && (net->n_outputs != 1 || m.output == net->n_buffers || m.output == m.input)) {
-        status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "bands are for nets with one picture as output");
+    if (request->bands > 1 && (pictures != 1 || net->n_outputs != 1 || m.output == net->n_buffers || m.output == m.input)) {
+        status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "bands are for nets with one picture as input and one as output");
         goto done;
     }
     /* The prologue: by position too, and before everything. */
@@ -539,7 +643,7 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     for (int level = 0; level < s->levels && request->bands > 1 && !m.failed; level++)
         run_level(&m, level);
     if (request->bands > 1 && m.written_whole) {
-        add(&m, VG_CALL_WRITE, m.output, 0, m.b[m.output].rows, s->n_positions);
+        add(&m, VG_CALL_WRITE, m.picture, 0, m.b[m.output].rows, s->n_positions);
         use(&s->storage[m.output], s->n_positions, s->n_positions);
         s->n_positions++;
     }
@@ -554,5 +658,7 @@ done:
     vg_schedule_free(&s);
     free(m.b);
     free(m.o);
+    free(m.members);
+    free(m.near);
     return status;
 }

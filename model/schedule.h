@@ -11,7 +11,9 @@
  *
  * An op that needs all of its input before it can begin (the merge of a norm's statistics, a reduction) divides the net
  * into levels; each level runs over the whole frame before the next one.  What is needed across levels is stored whole,
- * or computed again in the level that needs it (`recompute`). */
+ * or computed again in the level that needs it (`recompute`), or goes to host memory and comes back by bands (`spill`).
+ *
+ * Bands are for nets with one picture in and one out. */
 #ifndef VG_SCHEDULE_H
 #define VG_SCHEDULE_H
 
@@ -21,20 +23,23 @@ struct vg_schedule_request {
     int bands;             /* 1 = whole */
     const int *unit;       /* for each op: its output rows come in multiples of this (a kernel's blocks) */
     const bool *recompute; /* for each buffer: not stored across levels where that can be avoided; NULL = none */
+    const bool *spill;     /* the same, but kept in host memory; NULL = none */
 };
 
-enum vg_call_type { VG_CALL_OP, VG_CALL_READ, VG_CALL_WRITE, VG_CALL_SAVE, VG_CALL_RESTORE };
+enum vg_call_type { VG_CALL_OP, VG_CALL_READ, VG_CALL_WRITE, VG_CALL_SAVE, VG_CALL_RESTORE, VG_CALL_SPILL, VG_CALL_FETCH,
+    VG_CALL_LOAD /* in programs only */ };
 
-/* One thing to do.  Rows are of the op's output value (OP), of the frame's input or output value (READ, WRITE), or of
- * the buffer (SAVE: the window's last rows to the carry store; RESTORE: back to the window's begin). */
+/* One thing to do.  Rows are of the op's output value (OP), of an input or output of the net (READ, WRITE: all inputs that
+ * depend on the frame, states behind the others; all such outputs), or of the buffer (SAVE: the window's last rows to the
+ * carry store; RESTORE: back to the window's begin; SPILL, FETCH: from the window to host memory, and from there). */
 struct vg_call {
     enum vg_call_type type;
-    int what;             /* op or buffer; unused for READ, WRITE */
+    int what;             /* op, input, output or buffer */
     int64_t begin, end;   /* rows */
     bool all;             /* OP: over all of its operands, not in bands */
     int position;         /* on the time scale of lifetimes; the bands of a level share positions */
-    int64_t base[VG_MAX_OPERANDS + 1]; /* OP: the first row in the window of each input, then of the output; READ, WRITE,
-                                          SAVE, RESTORE: [0] */
+    int64_t base[VG_MAX_OPERANDS + 1]; /* OP: the first row in the window of each input, then of the output; all
+                                          others: [0] */
 };
 
 /* How a buffer lies in memory. */
@@ -44,6 +49,8 @@ struct vg_storage {
     int first, last;      /* positions of the calls that use it (of the window, or the whole buffer); -1 = never */
     int carry_first, carry_last;
     size_t row_bytes;
+    bool spilled;         /* the whole buffer is in host memory, */
+    int host_first, host_last; /* in these levels */
 };
 
 struct vg_schedule {

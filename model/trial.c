@@ -10,6 +10,7 @@
 
 /* Pixels: whole blocks of several layers, and little work.  A model that wants more gets more. */
 enum { SAMPLE = 48, MOST_SAMPLE = 192 };
+enum { MOVE = 3 }; /* pixels, from a frame of a window to the next */
 
 /* Smooth shades, edges and some grain, as pictures have; 0..1. */
 static double picture_at(int c, int64_t y, int64_t x)
@@ -20,13 +21,6 @@ static double picture_at(int c, int64_t y, int64_t x)
     return fmin(fmax(shade - edge + ((hash >> 8) / 16777216.0 - 0.5) * 0.1, 0), 1);
 }
 
-/* Channel c of pixel (y, x) of a picture's tensor. */
-static float *pixel(const struct vgk_tensor *t, bool interleaved, int c, int64_t y, int64_t x)
-{
-    int channel = interleaved ? t->rank - 1 : t->rank - 3, row = interleaved ? t->rank - 3 : t->rank - 2;
-    return (float *)t->data + c * t->stride[channel] + y * t->stride[row] + x * t->stride[row + 1];
-}
-
 static struct vgk_tensor dense(const struct vgk_tensor *like)
 {
     struct vgk_tensor t = vgk_tensor_make(VGK_F32, like->rank, like->dim, VGK_ROW_MAJOR);
@@ -35,7 +29,33 @@ static struct vgk_tensor dense(const struct vgk_tensor *like)
     return t;
 }
 
-/* The output of the sample picture; its data is NULL where that did not work.  malloc'ed. */
+/* What input i of the net takes: frames that move on by some pixels, or the middle between two; its data is NULL for
+ * others, which have values of their own, and without memory. */
+static struct vgk_tensor input_of(const struct vg_plan *p, int i)
+{
+    const struct vg_net *net = p->program->net;
+    const struct vg_input_role *role = &p->model->roles.inputs[i];
+    const struct vg_port *port = &role->port;
+    const struct vgk_pixels *px = &p->model->summary.in;
+    struct vgk_tensor t = {VGK_NONE};
+    if (role->role != VG_ROLE_FRAME && role->role != VG_ROLE_TIME)
+        return t;
+    t = dense(&net->values[net->inputs[i]].t);
+    if (t.data && role->role == VG_ROLE_TIME)
+        for (int64_t k = 0; k < vgk_tensor_count(&t); k++)
+            ((float *)t.data)[k] = 0.5f;
+    for (int k = 0; t.data && role->role == VG_ROLE_FRAME && k < (port->frames ? port->frames : p->info.window); k++) {
+        struct vgk_tensor frame = vg_port_frame(port, &t, k);
+        for (int c = 0; c < 3; c++)
+            for (int64_t y = 0; y < frame.dim[2]; y++)
+                for (int64_t x = 0; x < frame.dim[3]; x++)
+                    ((float *)frame.data)[c * frame.stride[1] + y * frame.stride[2] + x * frame.stride[3]] =
+                        (float)(picture_at(px->order[c], y, x + MOVE * (port->first + k)) - px->mean[c]) * px->scale[c];
+    }
+    return t;
+}
+
+/* The output of the sample pictures; its data is NULL where that did not work.  malloc'ed. */
 static struct vgk_tensor sample(struct vg_model *m, int width, int height, bool exact)
 {
     struct vgk_device *device = NULL;
@@ -43,37 +63,31 @@ static struct vgk_tensor sample(struct vg_model *m, int width, int height, bool 
     struct vg_run *run = NULL;
     struct vg_plan_request request = {.width = width, .height = height, .overlap_x = -1, .overlap_y = -1, .bands = 1,
                                       .max_bytes = SIZE_MAX};
-    struct vgk_tensor out = {VGK_NONE};
+    struct vgk_tensor out = {VGK_NONE}, *in = NULL, *outs = NULL;
+    int n_in = 0;
     if (vgk_cpu.open(&(struct vgk_device_options){.exact_products = exact}, &device, NULL) ||
         vg_plan_untried(m, &vgk_cpu, device, &request, &plan, NULL) || vg_run_open(plan, &run, NULL))
         goto done;
     const struct vg_net *net = plan->program->net;
-    struct vgk_tensor *in = calloc((size_t)net->n_inputs + 1, sizeof *in);
-    struct vgk_tensor *outs = calloc((size_t)net->n_outputs + 1, sizeof *outs);
-    const struct vgk_pixels *px = &m->summary.in;
-    if (in && outs) {
-        struct vgk_tensor *frame = &in[m->frame_input], *result = &outs[m->frame_output];
-        *frame = dense(&net->values[net->inputs[m->frame_input]].t);
-        *result = dense(&net->values[net->outputs[m->frame_output]].t);
-        if (frame->data && result->data) {
-            int y_axis = frame->rank - (m->interleaved ? 3 : 2);
-            int64_t rows = frame->dim[y_axis], columns = frame->dim[y_axis + 1];
-            for (int c = 0; c < 3; c++)
-                for (int64_t y = 0; y < rows; y++)
-                    for (int64_t x = 0; x < columns; x++)
-                        *pixel(frame, m->interleaved, c, y, x) =
-                            (float)(picture_at(px->order[c], y, x) - px->mean[c]) * px->scale[c];
-            if (!vg_run_tensors(run, in, net->n_inputs, outs, net->n_outputs, NULL)) {
-                out = *result;
-                result->data = NULL;
-            }
-        }
-        free(frame->data);
-        free(result->data);
+    in = calloc((size_t)net->n_inputs + 1, sizeof *in);
+    outs = calloc((size_t)net->n_outputs + 1, sizeof *outs);
+    if (!in || !outs)
+        goto done;
+    while (n_in < net->n_inputs) {
+        in[n_in] = input_of(plan, n_in);
+        n_in++;
     }
+    struct vgk_tensor *result = &outs[m->frame_output];
+    *result = dense(&net->values[net->outputs[m->frame_output]].t);
+    if (in[m->frame_input].data && result->data && !vg_run_tensors(run, in, n_in, outs, net->n_outputs, NULL))
+        out = *result;
+    else
+        free(result->data);
+done:
+    for (int i = 0; i < n_in; i++)
+        free(in[i].data);
     free(in);
     free(outs);
-done:
     vg_run_close(&run);
     vg_plan_free(&plan);
     vgk_cpu.close(&device);

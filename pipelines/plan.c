@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/run.h"
 
@@ -33,7 +34,8 @@ static double waste_of(const struct vg_grid *g) { return (1 + vg_axis_waste(&g->
 static gboolean same_way(const struct vg_plan_info *a, const struct vg_plan_info *b)
 {
     return a->bands == b->bands && a->grid->x.tile == b->grid->x.tile && a->grid->y.tile == b->grid->y.tile &&
-           a->grid->x.n == b->grid->x.n && a->grid->y.n == b->grid->y.n && a->direct == b->direct;
+           a->grid->x.n == b->grid->x.n && a->grid->y.n == b->grid->y.n && a->direct == b->direct &&
+           a->arena_bytes == b->arena_bytes;
 }
 
 /* --- the ways --- */
@@ -136,13 +138,19 @@ static double frame_ms(const struct vg_plan *plan)
     out.plane[0] = g_malloc0((gsize)out.stride[0] * out.height);
     for (gsize i = 0; i < (gsize)in.stride[0] * in.height; i++)
         in.plane[0][i] = (guint8)(i * 2654435761u >> 13);
+    struct vgk_frame window[VG_MAX_WINDOW], emitted[VG_MAX_WINDOW]; /* the same picture, however many it takes and gives */
+    for (int i = 0; i < VG_MAX_WINDOW; i++) {
+        window[i] = in;
+        emitted[i] = out;
+    }
     const struct vgk_colour colour = {.full_range = true};
     double best = INFINITY, spent = 0;
     enum vgk_status s = VGK_OK;
     for (int frame = 0; !s && (frame < 3 || (frame < 9 && spent < 1000)); frame++) {
         gint64 start = g_get_monotonic_time();
         for (int i = 0; i < g->x.n * g->y.n && !s; i++)
-            s = vg_run_tile(run, &in, &colour, &out, &err);
+            s = vg_run_tile(run, i % g->x.n, i / g->x.n, window, &colour, emitted, &err);
+        vg_run_next(run);
         double ms = (double)(g_get_monotonic_time() - start) / 1000;
         spent += ms;
         if (frame && ms < best) /* the first one warms up */
@@ -151,7 +159,7 @@ static double frame_ms(const struct vg_plan *plan)
     g_free(in.plane[0]);
     g_free(out.plane[0]);
     vg_run_close(&run);
-    return s ? 0 : best;
+    return s ? 0 : best / vg_plan_info(plan)->hop;
 }
 
 /* --- words --- */
@@ -269,9 +277,17 @@ static int usage(const char *text)
     return USAGE;
 }
 
+int parse_norm_mode(const char *text)
+{
+    int mode = VG_NORM_MODES - 1;
+    while (mode >= 0 && strcmp(text, vg_norm_mode_name(mode)))
+        mode--;
+    return mode;
+}
+
 int plan_main(int argc, char **argv)
 {
-    char *size = NULL, *memory = NULL, **models = NULL;
+    char *size = NULL, *memory = NULL, *norms = NULL, **models = NULL;
     int tile_width = 0, tile_height = 0, threads = 0, bands = 0, width = 1920, height = 1080;
     gboolean json = FALSE, sweep = FALSE, rgb = FALSE;
     char rest;
@@ -281,6 +297,7 @@ int plan_main(int argc, char **argv)
         {"tile-width", 0, 0, G_OPTION_ARG_INT, &tile_width, "width of a tile in pixels (0 = by plan)", "N"},
         {"tile-height", 0, 0, G_OPTION_ARG_INT, &tile_height, "height of a tile in pixels (0 = by plan)", "N"},
         {"bands", 0, 0, G_OPTION_ARG_INT, &bands, "bands of rows (0 = by plan, 1 = the whole frame)", "N"},
+        {"norm-mode", 0, 0, G_OPTION_ARG_STRING, &norms, "exact, previous, frozen, thumbnail or tile (exact)", "MODE"},
         {"rgb", 0, 0, G_OPTION_ARG_NONE, &rgb, "for frames with full chroma", NULL},
         {"threads", 0, 0, G_OPTION_ARG_INT, &threads, "threads of the model (0 = as many as there are)", "N"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "for programs", NULL},
@@ -295,6 +312,7 @@ int plan_main(int argc, char **argv)
     gboolean parsed = g_option_context_parse(context, &argc, &argv, &error);
     g_option_context_free(context);
     guint64 bytes = memory ? parse_bytes(memory) : 0;
+    int norm_mode = norms ? parse_norm_mode(norms) : VG_NORM_EXACT;
     if (!parsed)
         code = usage(error->message);
     else if (!models || models[1])
@@ -303,6 +321,8 @@ int plan_main(int argc, char **argv)
         code = usage("--size: expected WIDTHxHEIGHT, such as 1920x1080");
     else if (memory && !bytes)
         code = usage("--max-device-memory: expected a size such as 512M");
+    else if (norm_mode < 0)
+        code = usage("--norm-mode: expected exact, previous, frozen, thumbnail, tile or auto");
     else if (tile_width < 0 || tile_height < 0 || threads < 0 || bands < 0)
         code = usage("sizes, bands and threads are 0 or more");
     else
@@ -310,10 +330,11 @@ int plan_main(int argc, char **argv)
                       (struct vg_plan_request){.width = width, .height = height, .chroma_x = rgb ? 1 : 2,
                                                .chroma_y = rgb ? 1 : 2, .tile_width = tile_width,
                                                .tile_height = tile_height, .overlap_x = -1, .overlap_y = -1,
-                                               .bands = bands, .max_bytes = bytes},
+                                               .norm_mode = norm_mode, .bands = bands, .max_bytes = bytes},
                       threads, json, sweep);
     g_clear_error(&error);
     g_strfreev(models);
+    g_free(norms);
     g_free(size);
     g_free(memory);
     return code;

@@ -8,6 +8,9 @@
 /* `vidgen plan ...`, argv[0] being "plan".  The exit status: see enum exit_code in vidgen.c. */
 int plan_main(int argc, char **argv);
 
+/* "frozen" to enum vg_norm_mode; -1 when it is none. */
+int parse_norm_mode(const char *text);
+
 /* "512M" to bytes; 0 when it is no size. */
 guint64 parse_bytes(const char *text);
 

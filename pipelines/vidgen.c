@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* vidgen IN -o OUT: a model over a video file, from the command line.  `vidgen plan`: see plan.c.
+/* vidgen IN -o OUT: a model over a video file, from the command line.  `vidgen plan`: see plan.c; `vidgen freeze`:
+ * freeze.c.
  *
  * Messages and progress go to stderr, the closing line to stdout.  What is written lies in OUT.part until all frames
  * that went in have come out; then it gets its name.  Exit status: enum exit_code. */
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "freeze.h"
 #include "plan.h"
 #include "transcode.h"
 
@@ -35,6 +37,7 @@ typedef struct {
     int code; /* EXIT_DONE until something happens */
     gboolean stopped, line_open;
     double memory; /* bytes of the plan, 0 = not told yet */
+    int rate;      /* frames that the model makes of one */
 
     GstClockTime duration; /* GST_CLOCK_TIME_NONE until known */
     gint64 started, first; /* monotonic us: start; the first frame seen out of the model, 0 = none yet */
@@ -94,7 +97,8 @@ static char *progress_text(Run *run, const TranscodeCounts *c, double percent)
     g_string_printf(text, "%" G_GUINT64_FORMAT, c->frames_done);
     if (percent >= 0) {
         guint64 all = c->rate_num > 0
-                          ? gst_util_uint64_scale_round(run->duration, c->rate_num, GST_SECOND * c->rate_den) : 0;
+                          ? gst_util_uint64_scale_round(run->duration, c->rate_num * (guint64)run->rate,
+                                                        GST_SECOND * c->rate_den) : 0;
         if (all)
             g_string_append_printf(text, "/%" G_GUINT64_FORMAT, MAX(all, c->frames_done));
         g_string_append_printf(text, " %.0f%%", percent);
@@ -218,6 +222,7 @@ static void on_plan(Run *run, const GstStructure *plan)
     guint64 bytes;
     if (gst_structure_get_uint64(plan, "bytes", &bytes))
         run->memory = bytes;
+    gst_structure_get_int(plan, "rate", &run->rate);
     if (run->quiet || !text)
         return;
     char **lines = g_strsplit(text, "\n", -1);
@@ -325,12 +330,13 @@ static void close_file(Run *run)
         g_unlink(run->part);
         return;
     }
-    if (c.frames_out != c.frames_in || c.frames_out == 0) {
+    if (c.frames_out != c.frames_in * (guint64)run->rate || c.frames_out == 0) {
         if (run->stopped && c.frames_out == 0)
             say(run, "vidgen: %s: stopped before the first frame; nothing is written", run->in);
         else
             say(run, "vidgen: %s: %" G_GUINT64_FORMAT " frames were decoded, but %" G_GUINT64_FORMAT
-                     " came out; %s is not written", run->in, c.frames_in, c.frames_out, run->out);
+                     " came out, for %d each; %s is not written", run->in, c.frames_in, c.frames_out, run->rate,
+                run->out);
         run->code = run->stopped && c.frames_out == 0 ? EXIT_STOPPED : EXIT_ERROR;
         g_unlink(run->part);
         return;
@@ -349,8 +355,31 @@ static void close_file(Run *run)
     }
 }
 
-static int run_file(Run *run, const char *encoder, const char *muxer, GstStructure *parameters, const char *model,
-                    guint64 max_bytes, int tile_width, int tile_height, int threads)
+/* Properties of the element vidgen. */
+typedef struct {
+    char *model, *norms, *scene_cut; /* NULL = as it is by default */
+    guint64 max_bytes;
+    int tile_width, tile_height, window, hop, interpolate, threads;
+    GstStructure *parameters;
+} Settings;
+
+static void set_properties(GstElement *element, const Settings *s)
+{
+    if (s->model)
+        g_object_set(element, "model-file", s->model, NULL);
+    if (s->norms)
+        gst_util_set_object_arg(G_OBJECT(element), "norm-mode", s->norms);
+    if (s->scene_cut)
+        gst_util_set_object_arg(G_OBJECT(element), "scene-cut", s->scene_cut);
+    if (gst_structure_n_fields(s->parameters))
+        g_object_set(element, "parameters", s->parameters, NULL);
+    if (s->max_bytes)
+        g_object_set(element, "max-device-memory", s->max_bytes, NULL);
+    g_object_set(element, "tile-width", s->tile_width, "tile-height", s->tile_height, "window", s->window, "hop",
+                 s->hop, "interpolate", s->interpolate, "threads", s->threads, NULL);
+}
+
+static int run_file(Run *run, const char *encoder, const char *muxer, const Settings *element)
 {
     GError *error = NULL;
     char *uri = gst_filename_to_uri(run->in, &error);
@@ -366,15 +395,7 @@ static int run_file(Run *run, const char *encoder, const char *muxer, GstStructu
         return EXIT_ERROR;
     }
 
-    GstElement *element = run->transcode->model;
-    if (model)
-        g_object_set(element, "model-file", model, NULL);
-    if (gst_structure_n_fields(parameters))
-        g_object_set(element, "parameters", parameters, NULL);
-    if (max_bytes)
-        g_object_set(element, "max-device-memory", max_bytes, NULL);
-    g_object_set(element, "tile-width", tile_width, "tile-height", tile_height, "threads", threads, NULL);
-
+    set_properties(run->transcode->model, element);
     run->loop = g_main_loop_new(NULL, FALSE);
     GstBus *bus = gst_element_get_bus(run->transcode->pipeline);
     guint sources[] = {
@@ -416,20 +437,30 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "plan") == 0)
         return plan_main(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "freeze") == 0)
+        return freeze_main(argc - 1, argv + 1);
 
-    char *out = NULL, *model = NULL, *memory = NULL, *encoder = NULL, **values = NULL, **inputs = NULL;
-    int tile_width = 0, tile_height = 0, threads = 0;
+    char *out = NULL, *memory = NULL, *encoder = NULL, **values = NULL, **inputs = NULL;
+    Settings settings = {0};
     gboolean overwrite = FALSE, quiet = FALSE, verbose = FALSE, version = FALSE;
     const GOptionEntry entries[] = {
         {"output", 'o', 0, G_OPTION_ARG_FILENAME, &out, "what to write: .mp4, .m4v, .mov or .mkv", "OUT"},
-        {"model", 'm', 0, G_OPTION_ARG_FILENAME, &model, "the model, an ONNX file (without: a style comes along)",
-         "FILE"},
+        {"model", 'm', 0, G_OPTION_ARG_FILENAME, &settings.model,
+         "the model, an ONNX file (without: a style comes along)", "FILE"},
         {"parameter", 'p', 0, G_OPTION_ARG_STRING_ARRAY, &values,
          "a value of the model's: style_weights=1:0.5,2:0.5", "NAME=VALUE"},
         {"max-device-memory", 0, 0, G_OPTION_ARG_STRING, &memory, "never take more for the model (512M, 4G)", "BYTES"},
-        {"tile-width", 0, 0, G_OPTION_ARG_INT, &tile_width, "width of a tile in pixels (0 = by plan)", "N"},
-        {"tile-height", 0, 0, G_OPTION_ARG_INT, &tile_height, "height of a tile in pixels (0 = by plan)", "N"},
-        {"threads", 0, 0, G_OPTION_ARG_INT, &threads, "threads of the model (0 = as many as there are)", "N"},
+        {"norm-mode", 0, 0, G_OPTION_ARG_STRING, &settings.norms,
+         "whose statistics norms use: exact, previous, frozen, thumbnail, tile (auto)", "MODE"},
+        {"tile-width", 0, 0, G_OPTION_ARG_INT, &settings.tile_width, "width of a tile in pixels (0 = by plan)", "N"},
+        {"tile-height", 0, 0, G_OPTION_ARG_INT, &settings.tile_height, "height of a tile in pixels (0 = by plan)", "N"},
+        {"window", 0, 0, G_OPTION_ARG_INT, &settings.window, "frames that the model sees at once (0 = by plan)", "N"},
+        {"hop", 0, 0, G_OPTION_ARG_INT, &settings.hop, "frames that the window moves on by (0 = by plan)", "N"},
+        {"interpolate", 0, 0, G_OPTION_ARG_INT, &settings.interpolate,
+         "new frames between two, of a model that makes such (0 = as it says)", "N"},
+        {"scene-cut", 0, 0, G_OPTION_ARG_STRING, &settings.scene_cut,
+         "look for cuts, which windows must not reach across: auto, on or off", "WHEN"},
+        {"threads", 0, 0, G_OPTION_ARG_INT, &settings.threads, "threads of the model (0 = as many as there are)", "N"},
         {"encoder", 0, 0, G_OPTION_ARG_STRING, &encoder, "a piece of pipeline (" DEFAULT_ENCODER ")", "TEXT"},
         {"overwrite", 'y', 0, G_OPTION_ARG_NONE, &overwrite, "write over OUT if it is there", NULL},
         {"quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet, "only errors", NULL},
@@ -442,19 +473,22 @@ int main(int argc, char **argv)
     g_option_context_set_description(
         context, "Exit status: 0 done; 1 error; 2 usage; 4 stopped by a signal, OUT is playable;\n"
                  "5 does not fit in memory or on the disk; 130 killed by the second signal.\n\n"
-                 "vidgen plan MODEL tells what a model needs, and how it would run: vidgen plan --help.\n");
+                 "vidgen plan MODEL tells what a model needs, and how it would run: vidgen plan --help.\n"
+                 "vidgen freeze MODEL CLIP measures its norms, for norm-mode=frozen: vidgen freeze --help.\n");
     g_option_context_add_main_entries(context, entries, NULL);
     g_option_context_add_group(context, gst_init_get_option_group());
     GError *error = NULL;
     gboolean parsed = g_option_context_parse(context, &argc, &argv, &error);
     g_option_context_free(context);
-    Run run = {.quiet = quiet, .verbose = verbose, .terminal = isatty(STDERR_FILENO), .duration = GST_CLOCK_TIME_NONE};
-    GstStructure *parameters = parsed ? gst_structure_new_empty("parameters") : NULL;
+    Run run = {.rate = 1, .quiet = quiet, .verbose = verbose, .terminal = isatty(STDERR_FILENO),
+               .duration = GST_CLOCK_TIME_NONE};
+    settings.parameters = parsed ? gst_structure_new_empty("parameters") : NULL;
     const char *wrong = NULL;
     for (guint i = 0; parsed && values && values[i] && !wrong; i++)
-        if (!add_parameter(parameters, values[i]))
+        if (!add_parameter(settings.parameters, values[i]))
             wrong = values[i];
-    guint64 max_bytes = memory ? parse_bytes(memory) : 0;
+    settings.max_bytes = memory ? parse_bytes(memory) : 0;
+    const char *const cuts[] = {"auto", "on", "off", NULL};
     struct stat st;
     int code;
 
@@ -471,10 +505,15 @@ int main(int argc, char **argv)
         code = usage("%s: what kind of file is that? Known: .mp4, .m4v, .mov, .mkv", out);
     } else if (wrong) {
         code = usage("-p %s: expected name=value", wrong);
-    } else if (memory && !max_bytes) {
+    } else if (memory && !settings.max_bytes) {
         code = usage("--max-device-memory %s: expected a size such as 512M", memory);
-    } else if (tile_width < 0 || tile_height < 0 || threads < 0) {
-        code = usage("sizes and threads are 0 or more");
+    } else if (settings.norms && parse_norm_mode(settings.norms) < 0) {
+        code = usage("--norm-mode %s: expected exact, previous, frozen, thumbnail, tile or auto", settings.norms);
+    } else if (settings.scene_cut && !g_strv_contains(cuts, settings.scene_cut)) {
+        code = usage("--scene-cut %s: expected auto, on or off", settings.scene_cut);
+    } else if (settings.tile_width < 0 || settings.tile_height < 0 || settings.window < 0 || settings.hop < 0 ||
+               settings.interpolate < 0 || settings.threads < 0) {
+        code = usage("sizes, frames and threads are 0 or more");
     } else if (stat(inputs[0], &st) != 0) {
         g_printerr("vidgen: %s: %s\n", inputs[0], g_strerror(errno));
         code = EXIT_ERROR;
@@ -486,18 +525,19 @@ int main(int argc, char **argv)
         run.in = inputs[0];
         run.out = out;
         run.part = g_strconcat(out, ".part", NULL);
-        code = run_file(&run, encoder ? encoder : DEFAULT_ENCODER, transcode_muxer(out), parameters, model, max_bytes,
-                        tile_width, tile_height, threads);
+        code = run_file(&run, encoder ? encoder : DEFAULT_ENCODER, transcode_muxer(out), &settings);
         g_free(run.part);
     }
 
     g_clear_error(&error);
-    g_clear_pointer(&parameters, gst_structure_free);
+    g_clear_pointer(&settings.parameters, gst_structure_free);
     g_strfreev(values);
     g_strfreev(inputs);
     g_free(out);
-    g_free(model);
+    g_free(settings.model);
+    g_free(settings.scene_cut);
     g_free(memory);
+    g_free(settings.norms);
     g_free(encoder);
     return code;
 }

@@ -167,6 +167,33 @@ PYTHON
     go 2 plan && go 2 plan a.onnx --size big && go 2 plan a.onnx --max-device-memory lots &&
         go 2 plan a.onnx --tile-width -1 && go 1 plan nothere.onnx && go 1 plan "$models/style3.onnx" --size 0x64
 }
+freezes() {
+    go 1 freeze "$models/style3.onnx" in.mp4 || return
+    fails 'nothing to freeze' || return
+    go 1 freeze "$models/style3.onnx" nothere.mp4 && go 2 freeze && go 2 freeze "$models/style3.onnx" &&
+        go 2 freeze --frames 0 a.onnx b.png && go 2 in.mp4 -o x.mp4 --norm-mode often
+}
+# An interpolator: twice the frames at twice the rate, the same length, and the sound as it was.
+interpolates() {
+    model=$("$build/tests/gst/time-model" 2 1 -1)
+    go 0 in.mp4 -o between.mp4 -m "$model" --tile-width 96 --scene-cut off || return
+    rm -r "$(dirname "$model")"
+    same 40 "$(frames between.mp4)" frames || return
+    same 50/1 "$(ffprobe -v error -select_streams v -show_entries stream=r_frame_rate -of csv=p=0 between.mp4)" rate ||
+        return
+    same "$(probe in.mp4 v:0 pts_time)" "$(probe between.mp4 v:0 pts_time | awk 'NR % 2')" 'timestamps of the source' ||
+        return
+    same "$(sound in.mp4)" "$(sound between.mp4)" sound
+}
+# Windows: as many frames as went in, also with a hop of our own.
+windows() {
+    model=$("$build/tests/gst/time-model" 8 8 0)
+    go 0 in.mp4 -o window.mp4 -m "$model" --hop 5 --scene-cut on || return
+    rm -r "$(dirname "$model")"
+    same "$(probe in.mp4 v:0 pts_time)" "$(probe window.mp4 v:0 pts_time)" timestamps || return
+    go 1 in.mp4 -o window.mp4 -y --window 3 && fails window || return
+    go 2 in.mp4 -o window.mp4 -y --scene-cut maybe && go 2 in.mp4 -o window.mp4 -y --hop -1
+}
 # A long clip, one thread and a signal after the first frames.
 start_long() {
     rm -f long-out.mp4 out err
@@ -237,6 +264,9 @@ check 'bad input' bad_input
 check 'bad model' bad_model
 check 'too little memory' no_room
 check 'plan' plans
+check 'freeze' freezes
+check 'interpolates' interpolates
+check 'windows' windows
 check 'interrupted' interrupted
 check 'terminated' terminated
 check 'killed' killed

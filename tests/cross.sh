@@ -22,4 +22,4 @@ fi
 [ ! -f "$build/build.ninja" ] || set -- --reconfigure
 [ "${1:-}" = --reconfigure ] || set --
 meson setup --werror --buildtype=debugoptimized --cross-file tests/cross/aarch64.ini -Dgst=disabled "$@" "$build" &&
-    ninja -C "$build" && meson test -C "$build" --no-rebuild -t 10 --print-errorlogs
+    ninja -C "$build" && meson test -C "$build" --no-rebuild --suite kernels -t 10 --print-errorlogs

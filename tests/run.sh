@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # All tests: sh tests/run.sh [--quick]
 #
-# Installs what is missing, builds with warnings as errors and once more with the sanitizers (not with --quick), and
-# runs everything.  Ends with one line, `N passed, N failed, N skipped`; exit status 1 when something failed.
+# Installs what is missing, builds with warnings as errors and, not with --quick, with the sanitizers and the kernels for
+# aarch64, and runs everything.  Ends with one line, `N passed, N failed, N skipped`; exit status 1 when something failed.
 #
 # Every test prints a line, `ok NAME`, `FAIL NAME: why` or `skip NAME: why`; what a failed one had to say follows at
 # the end.
@@ -194,6 +194,25 @@ compare() {
     script_tests compare "$VIDGEN_PYTHON" tests/compare/compare.py "$@"
 }
 
+# The kernels for another kind of machine, in an emulator.
+cross() {
+    sh tests/cross.sh "$build-aarch64" >"$logs/cross.log" 2>&1
+    case $? in
+        0) result ok cross/aarch64 ;;
+        77) result skip cross/aarch64 "$(tail -n 1 "$logs/cross.log")" ;;
+        *) result FAIL cross/aarch64; explain cross/aarch64 "$logs/cross.log" ;;
+    esac
+}
+
+# The export recipe of docs/model-files.md, where there is a Python with torch.
+recipe() {
+    if [ -z "${VIDGEN_TORCH:-}" ]; then
+        result skip recipe "torch takes 3 GB: set VIDGEN_TORCH to a Python with torch, onnxscript and onnxruntime"
+        return
+    fi
+    script_tests recipe "$VIDGEN_TORCH" tests/compare/export_recipe.py --program "$build/tests/bench/bench-model"
+}
+
 mkdir -p "$logs"
 : >"$results"
 rm -f "$logs/explained"
@@ -229,6 +248,7 @@ script_tests cli sh tests/cli.sh "$build"
 
 step compare
 compare
+recipe
 
 if [ $quick = no ]; then
     step sanitizers
@@ -238,5 +258,8 @@ if [ $quick = no ]; then
         GST_REGISTRY_FORK=no GST_REGISTRY="$logs/registry-asan" \
             UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 meson_tests "$build-asan" sanitized -t 5
     fi
+
+    step cross
+    cross
 fi
 finish

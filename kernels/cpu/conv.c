@@ -5,6 +5,7 @@
 #include "cpu.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Numbers up to here are multiplied with each other as they are. */
@@ -36,8 +37,8 @@ static bool image_of(const struct vgk_tensor *t, struct vgk_conv_image *image)
 {
     if (t->type != VGK_F32 || (t->dim[1] > 1 && t->stride[1] != 1))
         return false;
-    *image = (struct vgk_conv_image){t->stride[0], t->rank > 4 ? t->stride[2] : 0, t->rank > 3 ? t->stride[t->rank - 2] : 0,
-                                     t->stride[t->rank - 1]};
+    *image = (struct vgk_conv_image){t->stride[0], t->rank > 4 ? t->stride[2] : 0,
+                                     t->rank > 3 ? t->stride[t->rank - 2] : 0, t->stride[t->rank - 1]};
     return true;
 }
 
@@ -92,7 +93,7 @@ static bool plan_dot(struct vgk_conv_plan *p, const struct vgk_conv_kernels *ker
     p->wide_ow = p->ow;
     p->mr = kernels->dot_rows[p->cout];
     p->panels = 1;
-    p->packed = (size_t)rows * (size_t)runs * (size_t)(p->cout * vectors * vl);
+    p->packed = sizeof(float) * (size_t)rows * (size_t)runs * (size_t)(p->cout * vectors * vl);
     return true;
 }
 
@@ -133,7 +134,8 @@ static void part_slices(struct vgk_conv_plan *p)
 /* Whole images of 1x1 convolutions are one row, so that narrow ones have no tails. */
 static void flatten(struct vgk_conv_plan *p)
 {
-    bool point = p->d == 1 && p->od == 1 && p->kd == 1 && p->kh == 1 && p->kw == 1 && p->sy == 1 && p->sx == 1 && p->h == p->oh && p->w == p->ow && !p->top && !p->left;
+    bool point = p->d == 1 && p->od == 1 && p->kd == 1 && p->kh == 1 && p->kw == 1 && p->sy == 1 && p->sx == 1 &&
+                 p->h == p->oh && p->w == p->ow && !p->top && !p->left;
     if (!point || p->in.y != p->w * p->in.x || p->out.y != p->w * p->out.x ||
         (p->residual && p->res.y != p->w * p->res.x))
         return;
@@ -147,9 +149,9 @@ static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro
 {
     int by = (p->kh + 2) / 3, bx = (p->kw + 2) / 3;
     bool plain = by == 1 && bx == 1;
-    if (p->groups != 1 || p->d != 1 || p->od != 1 || p->kd != 1 || p->sy != 1 || p->sx != 1 || p->dy != 1 || p->dx != 1 || p->kh < 3 || p->kw < 3 ||
-        by > VGK_WINOGRAD_BLOCKS || bx > VGK_WINOGRAD_BLOCKS || (plain ? p->cin : p->cout) < 8 ||
-        (int64_t)p->cin * p->cout * by * bx > WINOGRAD_MOST_WEIGHTS)
+    if (p->groups != 1 || p->d != 1 || p->od != 1 || p->kd != 1 || p->sy != 1 || p->sx != 1 || p->dy != 1 ||
+        p->dx != 1 || p->kh < 3 || p->kw < 3 || by > VGK_WINOGRAD_BLOCKS || bx > VGK_WINOGRAD_BLOCKS ||
+        (plain ? p->cin : p->cout) < 8 || (int64_t)p->cin * p->cout * by * bx > WINOGRAD_MOST_WEIGHTS)
         return false;
     p->method = VGK_CONV_WINOGRAD;
     p->blocks_y = by;
@@ -161,8 +163,20 @@ static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro
     if (by * p->inputs_apart * p->cin > WINOGRAD_MOST_INPUTS)
         p->tiles = p->mr;
     p->inputs_row = (p->tiles - 1) * p->inputs_apart + bx;
-    p->packed = (size_t)(VGK_WINOGRAD_POSITIONS * by * bx) * (size_t)p->cin * (size_t)(p->panels * p->nr);
+    p->packed = sizeof(float) * (size_t)(VGK_WINOGRAD_POSITIONS * by * bx) * (size_t)p->cin * (size_t)(p->panels * p->nr);
     return true;
+}
+
+/* Weights that a direct convolution can keep in the type that they come in: halves, and integers with a scale for each
+ * output channel, or one for all. */
+static bool keeps(const struct vgk_op *op)
+{
+    const struct vgk_tensor *w = &op->in[1];
+    for (int k = VGK_WEIGHT_SCALE; k <= VGK_WEIGHT_ZERO; k++)
+        for (int d = 0; input(op, k) && d < w->rank; d++)
+            if (input(op, k)->dim[d] != 1 && (d || input(op, k)->dim[d] != w->dim[d]))
+                return false;
+    return input(op, VGK_WEIGHT_SCALE) ? !vgk_type_is_float(w->type) : w->type == VGK_F16 || w->type == VGK_BF16;
 }
 
 static enum vgk_status decline(const struct vgk_op *op, struct vgk_error *err, const char *why)
@@ -187,7 +201,7 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
         return decline(op, err, "so many dimensions");
     if (!image_of(x, &p.in) || !image_of(y, &p.out) || (res && !image_of(res, &p.res)))
         return decline(op, err, "other layouts than channels-last or other types than f32");
-    if (!vgk_type_is_float(w->type))
+    if (!vgk_type_is_float(w->type) && !input(op, VGK_WEIGHT_SCALE))
         return decline(op, err, "weights of this type");
     for (int i = 2; i <= 4; i++)
         if (input(op, i) && input(op, i)->type != VGK_F32)
@@ -233,7 +247,7 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
         p.nr = p.vl;
         p.mr = kernels_of(dev)->depthwise_rows;
         p.panels = (p.cout + p.nr - 1) / p.nr;
-        p.packed = taps * (size_t)(p.panels * p.nr);
+        p.packed = sizeof(float) * taps * (size_t)(p.panels * p.nr);
     } else {
         double direct = choose_width(&p, micro, p.dx == 1 ? FOLD_MOST : 1);
         if (!plan_dot(&p, kernels_of(dev), direct) &&
@@ -241,10 +255,15 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
             p.method = VGK_CONV_DIRECT;
             flatten(&p);
             choose_width(&p, micro, p.dx == 1 ? FOLD_MOST : 1);
-            if (!vgk_mul((size_t)(p.kd * p.kh) * (size_t)p.wide_kw, (size_t)p.cin, &p.packed) ||
-                !vgk_mul(p.packed, (size_t)p.groups * (size_t)(p.panels * p.nr), &p.packed))
+            p.keeps = keeps(op);
+            size_t depth;
+            if (!vgk_mul((size_t)(p.kd * p.kh) * (size_t)p.wide_kw, (size_t)p.cin, &depth) || depth > INT64_MAX / 8 ||
+                !vgk_panels_init(&p.stored, p.keeps ? w->type : VGK_F32, (int64_t)depth, p.nr,
+                                 p.keeps && !vgk_type_is_float(w->type) ? (int64_t)depth : 0,
+                                 p.keeps && input(op, VGK_WEIGHT_ZERO)) ||
+                !vgk_mul(p.stored.bytes, (size_t)p.groups * (size_t)p.panels, &p.packed))
                 return decline(op, err, "weights as many as these");
-            p.blocks_first = p.packed > WEIGHTS_IN_CACHE;
+            p.blocks_first = p.keeps || p.packed > WEIGHTS_IN_CACHE * sizeof(float);
         }
     }
     p.constants = (size_t)p.groups * (size_t)(p.panels * p.nr);
@@ -276,12 +295,13 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
             p.sums = (size_t)p.stretch * (size_t)(p.method == VGK_CONV_DOT ? p.cout : p.vl);
         }
         p.sums += (size_t)p.nr; /* the last vector of them may begin with the last one */
-        size_t edge, columns = (size_t)(p.mr - 1) * (size_t)p.sx * (size_t)p.fold + (size_t)(p.wide_kw - 1) * (size_t)p.dx + 1;
+        size_t edge, columns = (size_t)(p.mr - 1) * (size_t)p.sx * (size_t)p.fold;
+        columns += (size_t)(p.wide_kw - 1) * (size_t)p.dx + 1;
         p.tables = vgk_round_up((rows * (size_t)p.wide_kw * sizeof(struct vgk_segment) + 2 * rows * sizeof(float *)) /
                                 sizeof(float), line);
         if (!vgk_mul(rows * (size_t)p.cin, columns, &edge))
             return decline(op, err, "kernels as large as this");
-        p.scratch_per_thread = p.tables + p.sums + edge;
+        p.scratch_per_thread = p.tables + p.sums + edge + (p.keeps ? (size_t)(p.stored.depth * p.nr) : 0);
     }
     p.scratch_per_thread = vgk_round_up(p.scratch_per_thread, line);
     *plan = p;
@@ -298,7 +318,7 @@ static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, str
     if (!vgk_mul(p.scratch_per_thread, threads, &floats) || !vgk_add(floats, 3 * p.constants, &floats) ||
         floats > SIZE_MAX / 8 || p.packed > SIZE_MAX / 8)
         return decline(op, err, "scratch memory as large as this needs");
-    *need = (struct vgk_need){.packed = p.packed * sizeof(float), .scratch = floats * sizeof(float), .lattice = {1, 1, 1}};
+    *need = (struct vgk_need){.packed = p.packed, .scratch = floats * sizeof(float), .lattice = {1, 1, 1}};
     if (p.method == VGK_CONV_WINOGRAD)
         need->lattice[1] = need->lattice[2] = VGK_WINOGRAD_OUT;
     return VGK_OK;
@@ -306,48 +326,85 @@ static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, str
 
 /* ---- pack ---- */
 
-static float half_value(uint16_t h)
-{
-    int exponent = h >> 10 & 31, mantissa = h & 1023;
-    float v = exponent == 31 ? (mantissa ? NAN : INFINITY)
-              : exponent     ? ldexpf((float)(mantissa + 1024), exponent - 25)
-                             : ldexpf((float)mantissa, -24);
-    return h >> 15 ? -v : v;
-}
+/* Weights as floats, dense, in their own order. */
+struct packing {
+    const struct vgk_conv_plan *p;
+    const struct vgk_op *op;
+    float *w;
+    char *to;
+};
 
 /* The weight of output channel o, input channel c (of its group), tap (z, y, x). */
-static double weight(const struct vgk_tensor *w, int o, int c, int z, int y, int x)
+static float weight(const struct packing *a, int o, int c, int z, int y, int x)
 {
-    ptrdiff_t i = o * w->stride[0] + c * w->stride[1] + x * w->stride[w->rank - 1] +
-                  (w->rank > 3 ? y * w->stride[w->rank - 2] : 0) + (w->rank > 4 ? z * w->stride[2] : 0);
-    switch (w->type) {
-    case VGK_F32: return ((const float *)w->data)[i];
-    case VGK_F64: return ((const double *)w->data)[i];
-    case VGK_F16: return half_value(((const uint16_t *)w->data)[i]);
-    default: break;
+    const struct vgk_conv_plan *p = a->p;
+    size_t channels = p->method == VGK_CONV_DEPTHWISE ? 1 : (size_t)p->cin, row = (size_t)o * channels + (size_t)c;
+    row = (row * (size_t)p->kd + (size_t)z) * (size_t)p->kh + (size_t)y;
+    return a->w[row * (size_t)p->kw + (size_t)x];
+}
+
+static void unravel(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct packing *a = arg;
+    const struct vgk_tensor *t = &a->op->in[1];
+    int last = t->rank - 1;
+    int64_t n = t->dim[last];
+    struct vgk_op plain = *a->op; /* kept weights: the numbers as they are stored */
+    if (a->p->keeps)
+        plain.n_in = 2;
+    for (int64_t row = begin; row < end; row++) {
+        int64_t at[VGK_MAX_RANK] = {0}, rest = row;
+        for (int d = last - 1; d >= 0; rest /= t->dim[d--])
+            at[d] = rest % t->dim[d];
+        vgk_weights_f32(&plain, at, last, a->w + row * n, n);
     }
-    uint32_t bits = (uint32_t)((const uint16_t *)w->data)[i] << 16;
-    float v;
-    memcpy(&v, &bits, sizeof v);
-    return v;
 }
 
-static void pack_direct(const struct vgk_conv_plan *p, const struct vgk_tensor *w, float *to)
+/* The scale (or zero point) of an output channel. */
+static float of_channel(const struct vgk_op *op, int k, int o, float otherwise)
 {
-    for (int g = 0; g < p->groups; g++)
-        for (int i = 0; i < p->panels; i++)
-            for (int y = 0; y < p->kd * p->kh; y++)
-                for (int x = 0; x < p->wide_kw; x++)
-                    for (int c = 0; c < p->cin; c++)
-                        for (int r = 0; r < p->nr; r++, to++) {
-                            int wide = i * p->nr + r, kx = x - wide / p->cout * p->sx;
-                            bool inside = wide < p->wide_cout && kx >= 0 && kx < p->kw;
-                            *to = inside ? (float)weight(w, g * p->cout + wide % p->cout, c, y / p->kh, y % p->kh, kx) : 0;
-                        }
+    const struct vgk_tensor *t = input(op, k);
+    if (t)
+        vgk_load_f32(&otherwise, t, t->dim[0] > 1 ? o * t->stride[0] : 0, 0, 1);
+    return otherwise;
 }
 
-static void pack_dot(const struct vgk_conv_plan *p, const struct vgk_tensor *w, float *to)
+static void pack_direct(void *arg, int64_t begin, int64_t end, int thread)
 {
+    const struct packing *a = arg;
+    const struct vgk_conv_plan *p = a->p;
+    float row[VGK_MICRO_WIDTH * 16], scale[VGK_MICRO_WIDTH * 16], zero[VGK_MICRO_WIDTH * 16];
+    for (int64_t at = begin; at < end; at++) {
+        int g = (int)(at / p->panels), i = (int)(at % p->panels);
+        char *to = a->to + (size_t)at * p->stored.bytes;
+        memset(to, 0, p->stored.bytes);
+        for (int r = 0; r < p->nr; r++) {
+            int wide = i * p->nr + r, o = g * p->cout + wide % p->cout;
+            scale[r] = wide < p->wide_cout && p->keeps ? of_channel(a->op, VGK_WEIGHT_SCALE, o, 1) : 0;
+            zero[r] = wide < p->wide_cout && p->keeps ? of_channel(a->op, VGK_WEIGHT_ZERO, o, 0) : 0;
+        }
+        int64_t k = 0;
+        for (int y = 0; y < p->kd * p->kh; y++)
+            for (int x = 0; x < p->wide_kw; x++)
+                for (int c = 0; c < p->cin; c++, k++) {
+                    for (int r = 0; r < p->nr; r++) {
+                        int wide = i * p->nr + r, kx = x - wide / p->cout * p->sx;
+                        bool inside = wide < p->wide_cout && kx >= 0 && kx < p->kw;
+                        row[r] = inside ? weight(a, g * p->cout + wide % p->cout, c, y / p->kh, y % p->kh, kx) : zero[r];
+                    }
+                    vgk_panel_set(&p->stored, to, k, row);
+                }
+        if (p->stored.block)
+            vgk_panel_set_block(&p->stored, to, 0, scale, zero);
+    }
+}
+
+/* All at once: there are few. */
+static void pack_dot(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct packing *a = arg;
+    const struct vgk_conv_plan *p = a->p;
+    float *to = (float *)a->to;
     int vectors = (p->run + p->vl - 1) / p->vl;
     for (int y = 0; y < p->kd * p->kh; y++)
         for (int t = 0; t < p->runs; t++)
@@ -355,66 +412,84 @@ static void pack_dot(const struct vgk_conv_plan *p, const struct vgk_tensor *w, 
                 for (int o = 0; o < p->cout; o++)
                     for (int k = 0; k < p->vl; k++) {
                         /* The last vector ends with the run where one fits in it. */
-                        int begin = p->run < p->vl ? 0 : v == vectors - 1 ? p->run - p->vl : v * p->vl, i = begin + k;
+                        int start = p->run < p->vl ? 0 : v == vectors - 1 ? p->run - p->vl : v * p->vl, i = start + k;
                         bool own = i >= v * p->vl && i < p->run;
-                        *to++ = own ? (float)weight(w, o, i % p->cin, y / p->kh, y % p->kh, t + i / p->cin) : 0;
+                        *to++ = own ? weight(a, o, i % p->cin, y / p->kh, y % p->kh, t + i / p->cin) : 0;
                     }
 }
 
-static void pack_depthwise(const struct vgk_conv_plan *p, const struct vgk_tensor *w, float *to)
+static void pack_depthwise(void *arg, int64_t begin, int64_t end, int thread)
 {
-    for (int i = 0; i < p->panels; i++)
+    const struct packing *a = arg;
+    const struct vgk_conv_plan *p = a->p;
+    for (int64_t i = begin; i < end; i++) {
+        float *to = (float *)a->to + (size_t)i * (size_t)(p->kd * p->kh * p->kw * p->nr);
         for (int y = 0; y < p->kd * p->kh; y++)
             for (int x = 0; x < p->kw; x++)
                 for (int r = 0; r < p->nr; r++) {
-                    int c = i * p->nr + r;
-                    *to++ = c < p->cout ? (float)weight(w, c, 0, y / p->kh, y % p->kh, x) : 0;
+                    int c = (int)i * p->nr + r;
+                    *to++ = c < p->cout ? weight(a, c, 0, y / p->kh, y % p->kh, x) : 0;
                 }
+    }
 }
 
-/* G w G^T in double.  Row j of G evaluates the kernel's polynomial at the j-th point, over the product of the point's
- * distances from the others (and over the 32 that the output transform puts back at +-1/2). */
-static void pack_winograd(const struct vgk_conv_plan *p, const struct vgk_tensor *w, float *to)
+/* G w G^T in double, a panel of output channels at a time.  Row j of G evaluates the kernel's polynomial at the j-th
+ * point, over the product of the point's distances from the others (and over the 32 that the output transform puts back
+ * at +-1/2). */
+static void pack_winograd(void *arg, int64_t begin, int64_t end, int thread)
 {
     enum { N = VGK_WINOGRAD_IN };
     static const double point[N - 1] = {0, 1, -1, 2, -2, 0.5, -0.5};
     static const double over[N - 1] = {1, -4.5, -4.5, 90, 90, 45, 45};
+    const struct packing *a = arg;
+    const struct vgk_conv_plan *p = a->p;
     double g[N][3] = {{0}};
     for (int j = 0; j < N - 1; j++)
         for (int k = 0; k < 3; k++)
             g[j][k] = (k == 0 ? 1 : k == 1 ? point[j] : point[j] * point[j]) / over[j];
     g[N - 1][2] = 1;
-    memset(to, 0, p->packed * sizeof *to);
     size_t blocks = (size_t)(p->blocks_y * p->blocks_x), position = blocks * (size_t)p->cin * (size_t)p->nr;
-    for (size_t oc = 0; oc < (size_t)p->cout * (size_t)p->cin; oc++)
-        for (int b = 0; b < (int)blocks; b++) {
-            int o = (int)(oc / (size_t)p->cin), c = (int)(oc % (size_t)p->cin), by = b / p->blocks_x, bx = b % p->blocks_x;
-            int y0 = vgk_winograd_tap(by, p->kh), x0 = vgk_winograd_tap(bx, p->kw);
-            double t[N][3];
-            for (int x = 0; x < 3; x++) {
-                double k[3];
-                for (int y = 0; y < 3; y++)
-                    k[y] = y0 + y < 3 * by || x0 + x < 3 * bx ? 0 : weight(w, o, c, 0, y0 + y, x0 + x);
+    for (int64_t panel = begin; panel < end; panel++) {
+        float *to = (float *)a->to + (size_t)panel * N * N * position;
+        memset(to, 0, N * N * position * sizeof *to);
+        for (int o = (int)panel * p->nr; o < p->cout && o < ((int)panel + 1) * p->nr; o++)
+            for (int cb = 0; cb < p->cin * (int)blocks; cb++) {
+                int c = cb / (int)blocks, b = cb % (int)blocks, by = b / p->blocks_x, bx = b % p->blocks_x;
+                int y0 = vgk_winograd_tap(by, p->kh), x0 = vgk_winograd_tap(bx, p->kw);
+                double t[N][3];
+                for (int x = 0; x < 3; x++) {
+                    double k[3];
+                    for (int y = 0; y < 3; y++)
+                        k[y] = y0 + y < 3 * by || x0 + x < 3 * bx ? 0 : (double)weight(a, o, c, 0, y0 + y, x0 + x);
+                    for (int i = 0; i < N; i++)
+                        t[i][x] = g[i][0] * k[0] + g[i][1] * k[1] + g[i][2] * k[2];
+                }
+                float *u = to + ((size_t)b * (size_t)p->cin + (size_t)c) * (size_t)p->nr + o % p->nr;
                 for (int i = 0; i < N; i++)
-                    t[i][x] = g[i][0] * k[0] + g[i][1] * k[1] + g[i][2] * k[2];
+                    for (int j = 0; j < N; j++, u += position)
+                        *u = (float)(t[i][0] * g[j][0] + t[i][1] * g[j][1] + t[i][2] * g[j][2]);
             }
-            float *u = to + (size_t)(o / p->nr) * N * N * position + ((size_t)b * (size_t)p->cin + (size_t)c) * (size_t)p->nr +
-                       o % p->nr;
-            for (int i = 0; i < N; i++)
-                for (int j = 0; j < N; j++, u += position)
-                    *u = (float)(t[i][0] * g[j][0] + t[i][1] * g[j][1] + t[i][2] * g[j][2]);
-        }
+    }
 }
 
 static enum vgk_status pack(struct vgk_device *dev, const struct vgk_op *op, void *packed, struct vgk_error *err)
 {
-    static void (*const packs[VGK_CONV_METHODS])(const struct vgk_conv_plan *, const struct vgk_tensor *, float *) = {
-        [VGK_CONV_DIRECT] = pack_direct, [VGK_CONV_DOT] = pack_dot, [VGK_CONV_DEPTHWISE] = pack_depthwise, [VGK_CONV_WINOGRAD] = pack_winograd};
+    static void (*const packs[VGK_CONV_METHODS])(void *, int64_t, int64_t, int) = {
+        [VGK_CONV_DIRECT] = pack_direct, [VGK_CONV_DOT] = pack_dot, [VGK_CONV_DEPTHWISE] = pack_depthwise,
+        [VGK_CONV_WINOGRAD] = pack_winograd};
     struct vgk_conv_plan p;
     enum vgk_status status = plan(dev, op, &p, err);
-    if (status == VGK_OK)
-        packs[p.method](&p, &op->in[1], packed);
-    return status;
+    if (status != VGK_OK)
+        return status;
+    int64_t n = vgk_tensor_count(&op->in[1]);
+    struct packing a = {&p, op, n ? malloc((size_t)n * sizeof(float)) : NULL, packed};
+    if (n && !a.w)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory to bring weights into order");
+    if (n)
+        vgk_ranges_run(dev, n / op->in[1].dim[op->in[1].rank - 1], 256, unravel, &a);
+    vgk_ranges_run(dev, (int64_t)p.groups * p.panels, 1, packs[p.method], &a);
+    free(a.w);
+    return VGK_OK;
 }
 
 /* ---- run ---- */
@@ -450,6 +525,7 @@ static enum vgk_status run(struct vgk_device *dev, const struct vgk_op *op, cons
     j.out = op->out[0].data;
     j.res = p->residual ? op->in[5].data : NULL;
     j.weights = packed;
+    j.unpack = VGK_BY_ISA(dev, vgk_weights)->unpack;
     j.shift = constants(p, input(op, 2), 0, shared);
     j.scale = constants(p, input(op, 3), 1, shared + p->constants);
     j.slope = constants(p, op->p.conv.act == VGK_ACT_PRELU ? input(op, 4) : NULL, leak, shared + 2 * p->constants);

@@ -6,6 +6,7 @@
 
 #include "../ops.h"
 #include "micro.h"
+#include "weights.h"
 
 #include <string.h>
 
@@ -66,7 +67,9 @@ struct vgk_conv_plan {
     /* Units of work; a direct unit is `unit_rows` rows by `unit_pixels` (wide) pixels. */
     int unit_rows, unit_pixels, units_y, units_x, units;
 
-    size_t packed;             /* floats */
+    size_t packed;             /* bytes */
+    struct vgk_panels stored;  /* direct: weights that stay in the model's type, a panel is made floats at a time */
+    bool keeps;                /* there are such */
     size_t constants;          /* floats of scale, of shift and of slope, each */
     /* A thread's scratch, in floats: tables of pointers, then the block of sums, then the padded copy of an edge; or
      * Winograd's tiles, products, and padded input tile. */
@@ -76,7 +79,9 @@ struct vgk_conv_plan {
 
 struct vgk_conv_job {
     struct vgk_conv_plan plan;
-    const float *in, *weights, *res;
+    const float *in, *res;
+    const void *weights;
+    vgk_unpack_fn *unpack;
     float *out;
     const float *scale, *shift, *slope; /* [group][panels * nr], repeated for fold */
     float *scratch;                     /* thread 0's */

@@ -38,7 +38,9 @@ static void phase_make(const struct vgk_op *op, int number, struct phase *s)
             s->in[i] = op->in[i];
     s->out = op->out[0];
     struct vgk_tensor *w = &s->in[1];
-    *w = vgk_tensor_permute(&op->in[1], (const int[]){1, 0, 2, 3, 4});
+    for (int i = 0; i < VGK_CONV_INPUTS; i++)
+        if (input(op, i) && (i == 1 || i >= VGK_WEIGHT_SCALE))
+            s->in[i] = vgk_tensor_permute(&op->in[i], (const int[]){1, 0, 2, 3, 4});
     if (c->groups > 1) { /* one input channel in each */
         w->dim[0] = s->out.dim[1];
         w->dim[1] = 1;
@@ -70,6 +72,10 @@ static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, str
               vgk_type_bits(op->in[1].type) >= 8 && c->pad_mode == VGK_PAD_CONSTANT;
     for (int d = 0; d < c->spatial && ok; d++)
         ok = c->dilation[d] == 1 && c->kernel[d] >= c->stride[d];
+    /* Blocks of weights with a scale of their own would be cut: one serves all taps, and all channels by group. */
+    for (int i = VGK_WEIGHT_SCALE; i <= VGK_WEIGHT_ZERO; i++)
+        for (int d = c->groups > 1 ? 0 : 2; input(op, i) && d < op->in[i].rank && ok; d++)
+            ok = op->in[i].dim[d] == 1;
     /* Weights by group are [Cout, 1, ...] when each has one input channel. */
     if (c->groups > 1)
         ok = ok && op->in[0].dim[1] == c->groups && op->in[1].stride[0] == op->in[1].dim[1] * op->in[1].stride[1];

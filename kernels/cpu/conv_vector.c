@@ -171,18 +171,21 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
     const struct part t = part_of(j, unit);
     struct vgk_segment *seg = (struct vgk_segment *)scratch;
     const float **row = (const float **)(seg + p->kd * p->kh * p->wide_kw), **edge_row = row + p->kd * p->kh;
-    float *sum = scratch + p->tables, *edge = sum + p->sums;
     ptrdiff_t panel = (ptrdiff_t)p->kd * p->kh * p->wide_kw * p->cin * p->nr, out_x = p->out.x * p->fold;
+    float *sum = scratch + p->tables, *unpacked = sum + p->sums, *edge = unpacked + (p->keeps ? panel : 0);
 
     /* Either all panels for a block (its input stays in the first cache), or all blocks for a panel (its weights do). */
     int all = p->groups * p->panels, step = p->blocks_first ? 1 : all;
-    for (int begin = 0; begin < all; begin += step)
+    for (int begin = 0; begin < all; begin += step) {
+        const float *first = p->keeps ? unpacked : (const float *)j->weights + begin * panel;
+        if (p->keeps) /* one panel at a time */
+            j->unpack(&p->stored, (const char *)j->weights + (size_t)begin * p->stored.bytes, unpacked);
         for (int y = t.y0; y < t.y1; y++) {
             rows_of(p, t.in, t.z, y, row);
             for (int x = t.x0; x < t.x1; x += p->mr) {
                 int k = t.x1 - x < p->mr ? t.x1 - x : p->mr, g = begin / p->panels, i = begin % p->panels;
                 struct window in = window_at(p, row, edge_row, x, k, g * p->cin, false, edge);
-                const float *weights = j->weights + begin * panel;
+                const float *weights = first;
                 for (int left = step;; weights += panel) {
                     if (all > 1) { /* strided, so the machine does not foresee it */
                         float *o = t.out + y * p->out.y + x * out_x + g * p->cout + i * p->nr;
@@ -202,6 +205,7 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
                 }
             }
         }
+    }
 }
 
 /* ---- dot ---- */

@@ -81,9 +81,11 @@ static int signed_nibble(const uint8_t *p, int64_t i) { return (nibble(p, i) ^ 8
     for (int64_t i = 0; i < n; i++) \
         E; \
     break
+/* Constants that are mapped from a model's file lie at any byte. */
 #define LOAD(T, TYPE, E) \
     case TYPE: { \
-        const T *p = (const T *)t->data + offset; \
+        typedef T any_place __attribute__((aligned(1))); \
+        const any_place *p = (const any_place *)t->data + offset; \
         EACH(dst[i] = E); \
     }
 #define LOADS(NAME, D, FROM_FLOAT) \

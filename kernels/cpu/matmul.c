@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Matrix products in f32, by the register blocks of the convolutions.  The right-hand matrix of each batch is brought
- * into panels of a block's width first (once, when all batches share it), then blocks of rows go over the panels. */
-#include "elements.h"
+ * into panels of a block's width first, then blocks of rows go over the panels: when the plan is made if it is constant,
+ * else in the run (once, when all batches share it).  Constant ones keep the type that they are stored in (weights.h);
+ * then a panel at a time is made floats, and a piece of the rows goes over it. */
 #include "micro.h"
+#include "weights.h"
 
 #include <string.h>
 
@@ -18,16 +20,46 @@ struct job {
     int nv, nr, mr;
     int64_t panels;
     float alpha, beta;
-    float *packed; /* [panels][depth][nr] */
+    struct vgk_panels stored;       /* type F32: they are as they are multiplied */
+    bool weights;                   /* in[1] is of a type that only weights have */
+    float *packed;                  /* [panels][depth][nr], or stored panels */
+    float *unpacked;                /* a panel for each thread */
+    const struct vgk_weights_kernels *kernels;
+    int64_t piece, pieces;          /* blocks of rows that go over one unpacked panel; how many such */
     int64_t at_a, at_b, at_c, at_y; /* of this batch */
 };
+
+/* How the panels keep what they are made of.  All that decides it is there in a run too. */
+static bool store(const struct vgk_op *op, struct job *j)
+{
+    const struct vgk_tensor *b = &op->in[1], *scale = vgk_input(op, VGK_WEIGHT_SCALE),
+                            *zero = vgk_input(op, VGK_WEIGHT_ZERO);
+    int64_t block = 0;
+    j->weights = b->type != VGK_F32;
+    if (scale) {
+        int last = scale->rank - 1;
+        block = scale->dim[last - 1] ? j->depth / scale->dim[last - 1] : 0;
+        for (int d = 0; d < last - 1; d++)
+            if (scale->dim[d] != 1)
+                return false;
+        bool columns = scale->dim[last] == 1 || scale->dim[last] == j->columns;
+        bool alike = !zero || !memcmp(zero->dim, scale->dim, sizeof *zero->dim * (size_t)zero->rank);
+        if (!block || !columns || !alike || vgk_type_is_float(b->type))
+            return false;
+    } else if (!vgk_type_is_float(b->type)) {
+        return false;
+    }
+    if (j->weights && !j->shared)
+        return false;
+    return vgk_panels_init(&j->stored, b->type, j->depth, j->nr, block, zero);
+}
 
 static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *j)
 {
     const struct vgk_tensor *y = op->out, *c = vgk_input(op, 2);
     int last = y->rank - 1;
-    if (op->kind != VGK_OP_MATMUL || y->type != VGK_F32 || op->in[0].type != VGK_F32 || op->in[1].type != VGK_F32 ||
-        (c && c->type != VGK_F32) || y->rank < 2 || op->in[0].rank < 2 || op->in[1].rank < 2 || !vgk_tensor_count(y))
+    if (op->kind != VGK_OP_MATMUL || y->type != VGK_F32 || op->in[0].type != VGK_F32 || (c && c->type != VGK_F32) ||
+        y->rank < 2 || op->in[0].rank < 2 || op->in[1].rank < 2 || !vgk_tensor_count(y))
         return false;
     *j = (struct job){.micro = micro_of(dev), .y = y, .rows = y->dim[last - 1], .columns = y->dim[last],
                       .alpha = op->p.matmul.alpha, .beta = op->p.matmul.beta};
@@ -68,16 +100,24 @@ static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *j)
     j->nr = j->nv * j->micro->vl;
     j->mr = j->micro->rows[j->nv];
     j->panels = (j->columns + j->nr - 1) / j->nr;
-    return true;
+    return store(op, j);
 }
 
 static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, struct vgk_need *n, struct vgk_error *err)
 {
     struct job j;
-    size_t bytes;
-    if (!make(dev, op, &j) || !vgk_mul((size_t)(j.panels * j.nr) * sizeof(float), (size_t)j.depth, &bytes))
+    size_t bytes, panel;
+    bool constant = op->in[1].data; /* as long as nothing runs */
+    if (!make(dev, op, &j) || !vgk_mul(j.stored.bytes, (size_t)j.panels, &bytes) ||
+        !vgk_mul(sizeof(float) * (size_t)j.nr * (size_t)vgk_pool_size(dev->pool), (size_t)j.depth, &panel))
         return VGK_ERR_UNSUPPORTED;
-    *n = (struct vgk_need){.scratch = bytes, .lattice = {1, 1, 1}};
+    *n = (struct vgk_need){.lattice = {1, 1, 1}};
+    if (constant && j.shared)
+        n->packed = bytes;
+    else
+        n->scratch = bytes;
+    if (j.weights)
+        n->scratch = panel;
     return VGK_OK;
 }
 
@@ -94,29 +134,97 @@ static void pack_panels(void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
+/* Constant matrices, once. */
+struct packing {
+    const struct job *j;
+    const struct vgk_op *op;
+};
+
+static void pack_stored(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct packing *a = arg;
+    const struct job *j = a->j;
+    const struct vgk_panels *s = &j->stored;
+    const struct vgk_tensor *scale = vgk_input(a->op, VGK_WEIGHT_SCALE), *zero = vgk_input(a->op, VGK_WEIGHT_ZERO);
+    float row[VGK_MICRO_WIDTH * 16] = {0}, other[VGK_MICRO_WIDTH * 16] = {0};
+    for (int64_t p = begin; p < end; p++) {
+        char *panel = (char *)j->packed + (size_t)p * s->bytes;
+        int64_t first = p * j->nr, n = j->columns - first < j->nr ? j->columns - first : j->nr;
+        memset(panel, 0, s->bytes);
+        memset(row, 0, sizeof row);
+        for (int64_t k = 0; k < j->depth; k++) {
+            vgk_load_f32(row, &j->b, j->at_b + k * j->bk + first * j->bn, j->bn, n);
+            vgk_panel_set(s, panel, k, row);
+        }
+        for (int64_t k = 0; s->block && k < j->depth / s->block; k++) {
+            int last = scale->rank - 1;
+            int64_t step = scale->dim[last] > 1 ? scale->stride[last] : 0;
+            memset(row, 0, sizeof row);
+            vgk_load_f32(row, scale, k * scale->stride[last - 1] + first * step, step, n);
+            if (zero)
+                vgk_load_f32(other, zero, k * zero->stride[last - 1] + first * (step ? zero->stride[last] : 0),
+                             step ? zero->stride[last] : 0, n);
+            vgk_panel_set_block(s, panel, k, row, other);
+        }
+    }
+}
+
+static enum vgk_status pack(struct vgk_device *dev, const struct vgk_op *op, void *packed, struct vgk_error *err)
+{
+    struct job j;
+    if (!make(dev, op, &j))
+        return VGK_ERR_UNSUPPORTED;
+    j.packed = packed;
+    if (!j.shared) /* need said 0 */
+        return VGK_OK;
+    if (j.weights)
+        vgk_ranges_run(dev, j.panels, 1, pack_stored, &(struct packing){&j, op});
+    else
+        vgk_ranges_run(dev, j.panels, 1 + 32768 / (j.depth * j.nr), pack_panels, &j);
+    return VGK_OK;
+}
+
+/* Blocks of rows over a panel of floats. */
+static void multiply(const struct job *j, int64_t block, int64_t p, const float *panel)
+{
+    float sum[VGK_MICRO_ROWS * VGK_MICRO_WIDTH * 16] __attribute__((aligned(VGK_ALIGN)));
+    int64_t row = block * j->mr, m = j->rows - row < j->mr ? j->rows - row : j->mr;
+    int64_t first = p * j->nr, n = j->columns - first < j->nr ? j->columns - first : j->nr;
+    struct vgk_segment s = {(const float *)j->a.data + j->at_a + row * j->ar, panel};
+    j->micro->fn[j->nv][m](1, &s, j->depth, j->ar, sum, j->nr);
+    for (int64_t r = 0; r < m; r++) {
+        float *y = (float *)j->y->data + j->at_y + (row + r) * j->yr + first;
+        const float *from = sum + r * j->nr;
+        const float *c = (const float *)j->c.data + j->at_c + (row + r) * j->cr + first * j->cn;
+        if (j->c.type == VGK_NONE)
+            for (int64_t i = 0; i < n; i++)
+                y[i] = j->alpha * from[i];
+        else
+            for (int64_t i = 0; i < n; i++)
+                y[i] = j->alpha * from[i] + j->beta * c[i * j->cn];
+    }
+}
+
 static void multiply_rows(void *arg, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = arg;
-    float sum[VGK_MICRO_ROWS * VGK_MICRO_WIDTH * 16] __attribute__((aligned(VGK_ALIGN)));
-    for (int64_t block = begin; block < end; block++) {
-        int64_t row = block * j->mr, m = j->rows - row < j->mr ? j->rows - row : j->mr;
-        for (int64_t p = 0; p < j->panels; p++) {
-            int64_t first = p * j->nr, n = j->columns - first < j->nr ? j->columns - first : j->nr;
-            struct vgk_segment s = {(const float *)j->a.data + j->at_a + row * j->ar,
-                                    j->packed + p * j->depth * j->nr};
-            j->micro->fn[j->nv][m](1, &s, j->depth, j->ar, sum, j->nr);
-            for (int64_t r = 0; r < m; r++) {
-                float *y = (float *)j->y->data + j->at_y + (row + r) * j->yr + first;
-                const float *from = sum + r * j->nr;
-                const float *c = (const float *)j->c.data + j->at_c + (row + r) * j->cr + first * j->cn;
-                if (j->c.type == VGK_NONE)
-                    for (int64_t i = 0; i < n; i++)
-                        y[i] = j->alpha * from[i];
-                else
-                    for (int64_t i = 0; i < n; i++)
-                        y[i] = j->alpha * from[i] + j->beta * c[i * j->cn];
-            }
-        }
+    for (int64_t block = begin; block < end; block++)
+        for (int64_t p = 0; p < j->panels; p++)
+            multiply(j, block, p, j->packed + p * j->depth * j->nr);
+}
+
+/* Units of a panel and a piece of the rows. */
+static void multiply_stored(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct job *j = arg;
+    float *panel = j->unpacked + thread * j->depth * j->nr;
+    int64_t blocks = (j->rows + j->mr - 1) / j->mr;
+    for (int64_t unit = begin; unit < end; unit++) {
+        int64_t p = unit / j->pieces, block = unit % j->pieces * j->piece;
+        int64_t past = block + j->piece < blocks ? block + j->piece : blocks;
+        j->kernels->unpack(&j->stored, (const char *)j->packed + (size_t)p * j->stored.bytes, panel);
+        for (; block < past; block++)
+            multiply(j, block, p, panel);
     }
 }
 
@@ -125,7 +233,12 @@ static enum vgk_status compute(struct vgk_device *dev, const struct vgk_op *op, 
 {
     struct job j;
     make(dev, op, &j);
-    j.packed = scratch;
+    packed = j.shared ? packed : NULL;
+    j.packed = packed ? (float *)packed : scratch;
+    j.unpacked = scratch;
+    j.kernels = VGK_BY_ISA(dev, vgk_weights);
+    j.piece = 32;
+    j.pieces = ((j.rows + j.mr - 1) / j.mr + j.piece - 1) / j.piece;
     int64_t work = j.mr * j.columns * j.depth;
     for (int64_t k = 0; k < j.batches; k++) {
         int64_t rest = k;
@@ -137,11 +250,15 @@ static enum vgk_status compute(struct vgk_device *dev, const struct vgk_op *op, 
             j.at_c += i * j.c.stride[d];
             j.at_y += i * j.y->stride[d];
         }
-        if (!k || !j.shared)
+        if (j.weights) {
+            vgk_ranges_run(dev, j.panels * j.pieces, 1, multiply_stored, &j);
+            continue;
+        }
+        if (!packed && (!k || !j.shared))
             vgk_ranges_run(dev, j.panels, 1 + 32768 / (j.depth * j.nr), pack_panels, &j);
         vgk_ranges_run(dev, (j.rows + j.mr - 1) / j.mr, 1 + 1000000 / (work + 1), multiply_rows, &j);
     }
     return VGK_OK;
 }
 
-const struct vgk_cpu_family vgk_cpu_matmul = {"matmul", need, NULL, compute};
+const struct vgk_cpu_family vgk_cpu_matmul = {"matmul", need, pack, compute};

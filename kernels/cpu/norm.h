@@ -9,6 +9,7 @@
 /* norm.c: norms of images, channels-last f32 */
 extern const struct vgk_cpu_family vgk_cpu_moments, vgk_cpu_merge, vgk_cpu_normalise;
 extern const struct vgk_cpu_family vgk_cpu_reduce;  /* norm.c: sums and means over all pixels, channels-last f32 */
+extern const struct vgk_cpu_family vgk_cpu_norm_last; /* norm_last.c: layer and RMS norms, f32 */
 extern const struct vgk_cpu_family vgk_cpu_softmax; /* norm.c: along f32 rows */
 
 /* y = act((x - mean) * factor + bias), per channel. */
@@ -27,6 +28,9 @@ struct vgk_norm_rows {
                   int64_t residual_pixel, int64_t n, int64_t channels, const struct vgk_norm_row *);
     /* One row of n. */
     void (*softmax)(float *y, const float *x, int64_t n);
+    /* One row of n: (x - mean) / sqrt(mean square + epsilon) * gain + bias, the mean only when centred; gain and bias
+     * [n] may be NULL. */
+    void (*row)(float *y, const float *x, int64_t n, bool centred, float epsilon, const float *gain, const float *bias);
 };
 
 extern const struct vgk_norm_rows vgk_norm_rows_generic;

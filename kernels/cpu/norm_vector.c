@@ -124,4 +124,46 @@ static void softmax(float *y, const float *x, int64_t n)
     }
 }
 
-const struct vgk_norm_rows VGK_SET(vgk_norm_rows) = {add, apply, softmax};
+/* The sum over a row, or of the squares of what is left of it less `shift`, in double: lane by lane as above. */
+INLINE double row_sum(const float *x, int64_t n, const bool squares, vd shift)
+{
+    vd sums[2] = {{0}};
+    double total = 0;
+    int64_t i = 0;
+    for (; i + VL <= n; i += VL) {
+        vd low, high;
+        widen(load(x + i), &low, &high);
+        if (squares) {
+            low = (low - shift) * (low - shift);
+            high = (high - shift) * (high - shift);
+        }
+        sums[0] += low;
+        sums[1] += high;
+    }
+    for (int k = 0; k < VL; k++)
+        total += sums[k / (VL / 2)][k % (VL / 2)];
+    for (; i < n; i++) {
+        double v = (double)x[i];
+        total += squares ? (v - shift[0]) * (v - shift[0]) : v;
+    }
+    return total;
+}
+
+static void row(float *y, const float *x, int64_t n, bool centred, float epsilon, const float *gain, const float *bias)
+{
+    double mean = centred ? row_sum(x, n, false, (vd){0}) / (double)n : 0;
+    double square = row_sum(x, n, true, (vd){0} + mean) / (double)n;
+    /* The mean as two floats: what is left of x keeps its digits where the mean is large. */
+    float high = (float)mean, low = (float)(mean - (double)high), factor = (float)(1 / sqrt(square + (double)epsilon));
+    for (int64_t i = 0; i < n; i += VL) {
+        int have = n - i < VL ? (int)(n - i) : VL;
+        vf v = ((load_n(x + i, have) - high) - low) * factor;
+        if (gain)
+            v *= load_n(gain + i, have);
+        if (bias)
+            v += load_n(bias + i, have);
+        store_n(y + i, v, have);
+    }
+}
+
+const struct vgk_norm_rows VGK_SET(vgk_norm_rows) = {add, apply, softmax, row};

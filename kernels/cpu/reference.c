@@ -17,7 +17,7 @@ static bool types_fit(const struct vgk_op *op)
     bool weights = op->kind == VGK_OP_CONV || op->kind == VGK_OP_CONV_TRANSPOSE || op->kind == VGK_OP_MATMUL;
     for (int i = 0; i < op->n_in; i++)
         if (op->in[i].type != VGK_NONE && vgk_type_bits(op->in[i].type) < 8 && op->kind != VGK_OP_COPY &&
-            op->kind != VGK_OP_DEQUANTIZE && !(weights && i == 1))
+            op->kind != VGK_OP_DEQUANTIZE && !(weights && (i == 1 || i == VGK_WEIGHT_ZERO)))
             return false;
     return vgk_type_bits(op->out[0].type) >= 8;
 }

@@ -2,6 +2,7 @@
 /* Convolution, transposed convolution, pooling, matrix product.  Sums are kept in double: an oracle should not have
  * rounding of its own. */
 #include "reference.h"
+#include "weights.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,23 +63,16 @@ bool vgk_ref_conv_need(struct vgk_device *dev, const struct vgk_op *op, struct v
 void vgk_ref_conv_pack(const struct vgk_op *op, double *packed)
 {
     struct conv c = conv_make(op);
-    const struct vgk_tensor *w = &op->in[1];
-    int64_t step[S] = {0};
-    for (int d = 0; d < c.p->spatial; d++)
-        step[S - c.p->spatial + d] = w->stride[2 + d];
+    int rank = op->in[1].rank;
     for (int64_t g = 0; g < c.p->groups; g++)
-        for (int64_t z = 0; z < c.kernel[0]; z++)
-            for (int64_t y = 0; y < c.kernel[1]; y++)
-                for (int64_t x = 0; x < c.kernel[2]; x++)
-                    for (int64_t i = 0; i < c.cin; i++, packed += c.cout) {
-                        int64_t at = z * step[0] + y * step[1] + x * step[2];
-                        /* w is [Cout, Cin / groups, ...], or transposed [Cin, Cout / groups, ...] */
-                        if (c.transposed)
-                            vgk_load_f64(packed, w, at + (g * c.cin + i) * w->stride[0], w->stride[1], c.cout);
-                        else
-                            vgk_load_f64(packed, w, at + g * c.cout * w->stride[0] + i * w->stride[1], w->stride[0],
-                                         c.cout);
-                    }
+        for (int64_t tap = 0; tap < c.taps; tap++)
+            for (int64_t i = 0; i < c.cin; i++, packed += c.cout) {
+                /* [Cout, Cin / groups, ...], or transposed [Cin, Cout / groups, ...] */
+                int64_t at[VGK_MAX_RANK] = {c.transposed ? g * c.cin + i : g * c.cout, c.transposed ? 0 : i}, rest = tap;
+                for (int d = rank - 1; d >= 2; rest /= op->in[1].dim[d--])
+                    at[d] = rest % op->in[1].dim[d];
+                vgk_weights_f64(op, at, c.transposed, packed, c.cout);
+            }
 }
 
 /* The input index that tap k of output index o reads; -1 = none. */
@@ -232,6 +226,7 @@ void vgk_ref_pool(struct vgk_device *dev, const struct vgk_op *op)
 struct matmul {
     const struct vgk_op *op;
     struct vgk_tensor a, b, c; /* with out's leading dimensions; c.data NULL = none */
+    bool weights;              /* b is quantised, the same for all batches */
 };
 
 /* The tensor with the leading dimensions of out, whatever was 1 repeated. */
@@ -286,9 +281,16 @@ static void matmul_rows(void *arg, int64_t begin, int64_t end, int thread)
                 continue;
             }
             double sum[WIDE] = {0}, row[WIDE], e;
+            int64_t place[VGK_MAX_RANK] = {0};
+            int last = m->op->in[1].rank - 1;
+            place[last] = first;
             for (int64_t i = 0; i < depth; i++) {
+                place[last - 1] = i;
                 vgk_load_f64(&e, &m->a, a + i * m->a.stride[rank - 1], 0, 1);
-                vgk_load_f64(row, &m->b, column + i * m->b.stride[rank - 2], m->b.stride[rank - 1], n);
+                if (m->weights)
+                    vgk_weights_f64(m->op, place, last, row, n);
+                else
+                    vgk_load_f64(row, &m->b, column + i * m->b.stride[rank - 2], m->b.stride[rank - 1], n);
                 for (int64_t j = 0; j < n; j++)
                     sum[j] += e * row[j];
             }
@@ -308,6 +310,7 @@ void vgk_ref_matmul(struct vgk_device *dev, const struct vgk_op *op)
 {
     const struct vgk_tensor *y = op->out, *c = vgk_input(op, 2);
     struct matmul m = {.op = op, .a = batched(&op->in[0], y), .b = batched(&op->in[1], y)};
+    m.weights = vgk_input(op, VGK_WEIGHT_SCALE);
     if (c)
         vgk_tensor_broadcast(c, y->rank, y->dim, &m.c);
     int64_t n = vgk_tensor_count(y);

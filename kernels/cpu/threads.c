@@ -21,10 +21,11 @@ struct worker {
  * `left` counts the blocks that nobody has claimed.  Who lowers it holds the run open until `done` is raised, so fn, arg
  * and blocks are stable from the claim on, and may be written while left is 0 and all are done. */
 struct vgk_pool {
-    int size;
+    int size, limit;
     void (*fn)(void *arg, int block, int thread);
     void *arg;
     int blocks;
+    atomic_uint runs; /* so many have begun */
     atomic_int left, done;
     atomic_int asleep;   /* workers that wait for `work` */
     atomic_bool waiting; /* the caller waits for `finished` */
@@ -33,6 +34,10 @@ struct vgk_pool {
     pthread_cond_t work, finished;
     struct worker *worker; /* [1, size) */
 };
+
+/* Threads at work in all pools of the process.  A worker stays out of a run when as many as there are cores are at it
+ * already: on top of them it would be taken away in the middle of a block, and a whole layer would wait for it. */
+static atomic_int busy;
 
 static inline void relax(void)
 {
@@ -65,27 +70,33 @@ static void *work(void *arg)
 {
     struct worker *w = arg;
     struct vgk_pool *p = w->pool;
+    unsigned seen = 0;
     while (!atomic_load(&p->stop)) {
-        for (int i = 0; i < SPINS && !atomic_load(&p->left) && !atomic_load(&p->stop); i++)
+        for (int i = 0; i < SPINS && atomic_load(&p->runs) == seen && !atomic_load(&p->stop); i++)
             relax();
-        if (!atomic_load(&p->left)) {
+        if (atomic_load(&p->runs) == seen) {
             pthread_mutex_lock(&p->mutex);
             atomic_fetch_add(&p->asleep, 1);
-            while (!atomic_load(&p->left) && !atomic_load(&p->stop))
+            while (atomic_load(&p->runs) == seen && !atomic_load(&p->stop))
                 pthread_cond_wait(&p->work, &p->mutex);
             atomic_fetch_sub(&p->asleep, 1);
             pthread_mutex_unlock(&p->mutex);
         }
-        take_part(p, w->index);
+        seen = atomic_load(&p->runs);
+        if (atomic_fetch_add(&busy, 1) < p->limit)
+            take_part(p, w->index);
+        atomic_fetch_sub(&busy, 1);
     }
     return NULL;
 }
 
 void vgk_pool_run(struct vgk_pool *p, int blocks, void (*fn)(void *arg, int block, int thread), void *arg)
 {
+    atomic_fetch_add(&busy, 1);
     if (p->size == 1 || blocks <= 1) {
         for (int i = 0; i < blocks; i++)
             fn(arg, i, 0);
+        atomic_fetch_sub(&busy, 1);
         return;
     }
     p->fn = fn;
@@ -93,6 +104,7 @@ void vgk_pool_run(struct vgk_pool *p, int blocks, void (*fn)(void *arg, int bloc
     p->blocks = blocks;
     atomic_store(&p->done, 0);
     atomic_store(&p->left, blocks);
+    atomic_fetch_add(&p->runs, 1);
     if (atomic_load(&p->asleep)) {
         pthread_mutex_lock(&p->mutex);
         pthread_cond_broadcast(&p->work);
@@ -109,6 +121,7 @@ void vgk_pool_run(struct vgk_pool *p, int blocks, void (*fn)(void *arg, int bloc
         atomic_store(&p->waiting, false);
         pthread_mutex_unlock(&p->mutex);
     }
+    atomic_fetch_sub(&busy, 1);
 }
 
 /* Ends the first `size` threads and frees everything. */
@@ -133,6 +146,8 @@ struct vgk_pool *vgk_pool_create(int n)
     if (!p)
         return NULL;
     p->size = n < 1 ? 1 : n;
+    p->limit = vgk_threads_available();
+    p->limit = p->size > p->limit ? p->size : p->limit; /* asked for */
     p->worker = calloc((size_t)p->size, sizeof *p->worker);
     if (!p->worker) {
         free(p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A pool of threads that take blocks of work from a shared counter: a thread that the system takes away for a while
- * costs its block, not everybody's. */
+ * costs its block, not everybody's.  Pools of one process share its cores: while as many threads as the process may use
+ * are at work, in whatever pool, workers of others leave their blocks to those that are. */
 #ifndef VGK_CPU_THREADS_H
 #define VGK_CPU_THREADS_H
 

@@ -31,6 +31,34 @@ def others_of(shapes):
         yield name, values
 
 
+def feeds(inputs, width, height, frames=8):
+    """For onnxruntime: the picture, also in windows; states and maps of its size, whose dims are named after its own; else
+    as others_of.  Open dims that are neither rows nor columns are frames where they come before them, else 1."""
+    import re
+
+    import numpy as np
+
+    first, image = inputs[0], picture(width, height)
+    rows, columns = (1, 2) if first.shape[-1] == 3 else (len(first.shape) - 2, len(first.shape) - 1)
+    names = {first.shape[rows]: height, first.shape[columns]: width}
+    types = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
+
+    def size(dim, i):
+        if isinstance(dim, int):
+            return dim
+        words = re.sub(r"[A-Za-z_]\w*", lambda m: str(names.get(m[0], frames if i else 1)), dim or "1")
+        return int(eval(words.replace("/", "//"), {}))  # "2*H", "H/2"
+
+    for one in inputs:
+        shape = [size(d, i) for i, d in enumerate(one.shape)]
+        if len(shape) >= 4 and one.shape[-2:] == first.shape[-2:] and one.shape[-3] == 3:
+            values = np.broadcast_to(image[0], shape)
+        else:
+            values = np.zeros(shape, np.float32)
+            values.flat[0] = 1
+        yield one.name, np.ascontiguousarray(values, types[one.type])
+
+
 def onnxruntime_run(model, width, height, threads):
     import onnxruntime
 
@@ -38,8 +66,7 @@ def onnxruntime_run(model, width, height, threads):
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    first, *others = session.get_inputs()
-    feed = {first.name: picture(width, height), **dict(others_of((o.name, o.shape) for o in others))}
+    feed = dict(feeds(session.get_inputs(), width, height))
     return lambda: session.run(None, feed)
 
 

@@ -12,6 +12,6 @@ mkdir -p "$out/corpus-$target"
 protoc-c --proto_path=model --c_out="$out" model/onnx.proto
 ${CC:-clang} -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -I. -I"$out" \
   -o "$out/fuzz-$target" tests/fuzz/fuzz_"$target".c model/arena.c model/graph.c model/modelinfo.c model/onnx.c \
-  model/onnx_data.c kernels/base.c kernels/tensor.c "$out/onnx.pb-c.c" -lprotobuf-c -lm
+  model/onnx_data.c model/onnx_names.c kernels/base.c kernels/tensor.c "$out/onnx.pb-c.c" -lprotobuf-c -lm
 exec "$out/fuzz-$target" -max_total_time="$seconds" -max_len=8192 -timeout=10 -rss_limit_mb=2048 \
   -artifact_prefix="$out/" "$@" "$out/corpus-$target" "tests/fuzz/corpus/$target"

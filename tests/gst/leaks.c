@@ -2,6 +2,8 @@
 /* With the leaks tracer: nothing lives on after a pipeline, however it ended. */
 #include <gst/check/gstcheck.h>
 
+#include "time_nets.h"
+
 static guint
 live_objects (gchar **text)
 {
@@ -37,13 +39,34 @@ static const gchar *sections[] = {
     "vidgenstitch",
     "identity eos-after=4 ! vidgen model-file=upscale2x tile-width=128",
     "identity eos-after=4 ! vidgenmodel model-file=upscale2x",
+    /* With models that were made here. */
+    "identity eos-after=9 ! vidgen model-file=@5 tile-width=128",
+    "identity eos-after=9 ! vidgenmodel model-file=@5",
+    "identity eos-after=9 ! vidgen model-file=@8 hop=5 tile-width=128",
+    "identity eos-after=9 ! vidgen model-file=@2 tile-width=128",
+    "identity eos-after=9 ! vidgenmodel model-file=@2",
+    "identity eos-after=9 ! vidgen model-file=@s tile-width=128",
+    "vidgenchunk tile-width=64 ! identity drop-probability=0.1 ! vidgenmodel model-file=@5 ! vidgenstitch",
 };
+
+static gchar *models[4]; /* @5, @8, @2, @s */
+
+/* The section with models for their names. */
+static gchar *
+with_models (const gchar *section)
+{
+  const gchar *at = strchr (section, '@');
+  gint i = at ? strchr ("582s", at[1]) - "582s" : 0;
+
+  return at ? g_strdup_printf ("%.*s%s%s", (int) (at - section), section, models[i], at + 2) : g_strdup (section);
+}
 
 static void
 run (const gchar *section, guint msecs)
 {
+  gchar *named = with_models (section);
   gchar *line = g_strdup_printf (
-      "videotestsrc num-buffers=30 ! video/x-raw,format=I420,width=201,height=120 ! %s ! fakesink", section);
+      "videotestsrc num-buffers=30 ! video/x-raw,format=I420,width=201,height=120 ! %s ! fakesink", named);
   GstElement *pipeline = gst_parse_launch (line, NULL);
   GstBus *bus = gst_element_get_bus (pipeline);
   GstMessage *message;
@@ -57,12 +80,18 @@ run (const gchar *section, guint msecs)
   gst_object_unref (bus);
   gst_object_unref (pipeline);
   g_free (line);
+  g_free (named);
 }
 
 GST_START_TEST (test_leaks)
 {
   gchar *before, *after;
   guint n;
+
+  models[0] = time_window_model (5, 1, 2);
+  models[1] = time_window_model (8, 8, 0);
+  models[2] = time_window_model (2, 1, -1);
+  models[3] = time_state_model ();
 
   /* What elements make once and keep is there before counting. */
   for (guint i = 0; i < G_N_ELEMENTS (sections); i++)
@@ -76,6 +105,8 @@ GST_START_TEST (test_leaks)
   fail_unless (!strstr (after, "GstBuffer") && !strstr (after, "Vidgen"), "%s", after);
   g_free (before);
   g_free (after);
+  for (guint i = 0; i < G_N_ELEMENTS (models); i++)
+    time_remove (models[i]);
 }
 
 GST_END_TEST;

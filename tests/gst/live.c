@@ -2,6 +2,7 @@
 /* What live pipelines need: the latency that a model adds, and late frames dropped whole. */
 #include "frames.h"
 #include "pipeline.h"
+#include "time_nets.h"
 
 #define MODEL_LINES \
   { \
@@ -83,6 +84,47 @@ GST_START_TEST (test_no_latency)
 }
 GST_END_TEST;
 
+/* A window's frames that are yet to come count at the stream's rate, from the caps on; other caps, other latency, and a
+ * message. */
+GST_START_TEST (test_window_latency)
+{
+  static const gint shapes[][4] = {{5, 1, 2, 80}, {3, 1, 2, 0}, {8, 8, 0, 280}, {2, 1, -1, 20}, {2, 3, -1, 30}};
+
+  for (guint s = 0; s < G_N_ELEMENTS (shapes); s++)
+    for (guint tiled = 0; tiled < 2; tiled++) {
+      gchar *model = time_window_model (shapes[s][0], shapes[s][1], shapes[s][2]);
+      gchar *line = g_strdup_printf (
+          "%s name=m scene-cut=off model-file=%s", tiled ? "vidgen tile-width=128" : "vidgenmodel", model);
+      GstVideoInfo info = frames_info ("RGB", 200, 150);
+      GstBus *bus;
+      GstHarness *h = frames_harness (line, gst_video_info_to_caps (&info), &bus);
+      GstClockTime wait = shapes[s][3] * GST_MSECOND, own, took;
+
+      gst_harness_set_upstream_latency (h, 77 * GST_MSECOND);
+      fail_unless_equals_uint64 (gst_harness_query_latency (h), 77 * GST_MSECOND + wait);
+      count_messages (bus, GST_MESSAGE_LATENCY);
+      for (guint k = 0; k < 10; k++)
+        gst_harness_push (h, frames_new (&info, 2 * k, 0, FALSE));
+      fail_unless (count_messages (bus, GST_MESSAGE_LATENCY) >= 1);
+      own = gst_harness_query_latency (h) - 77 * GST_MSECOND;
+      took = stat_of (frames_get (h, "m"), "max-time");
+      fail_unless (own >= wait + took && own < wait + took + 5 * GST_MSECOND,
+          "%s: took %" G_GUINT64_FORMAT ", waits %" G_GUINT64_FORMAT ", reports %" G_GUINT64_FORMAT, line, took, wait,
+          own);
+      info.fps_n = 10;
+      gst_harness_set_src_caps (h, gst_video_info_to_caps (&info));
+      fail_unless (count_messages (bus, GST_MESSAGE_LATENCY) >= (wait > 0));
+      own = gst_harness_query_latency (h) - 77 * GST_MSECOND;
+      took = stat_of (frames_get (h, "m"), "max-time"); /* the end of the old sequence may have taken longer */
+      wait = wait * 25 / 10;
+      fail_unless (own >= wait + took && own < wait + took + 5 * GST_MSECOND);
+      frames_end (h, bus);
+      g_free (line);
+      time_remove (model);
+    }
+}
+GST_END_TEST;
+
 static void
 latency_of (GstElement *pipeline, const gchar *name, gboolean *live, GstClockTime *min, GstClockTime *max)
 {
@@ -125,6 +167,37 @@ GST_START_TEST (test_live_pipeline)
   fail_unless_equals_uint64 (stat_of (vidgen, "dropped"), 0);
   gst_object_unref (vidgen);
   play_free (play);
+}
+GST_END_TEST;
+
+/* The same with a window that looks ahead: no frame comes too late. */
+GST_START_TEST (test_live_window)
+{
+  gchar *model = time_window_model (5, 1, 2);
+  gchar *line = g_strdup_printf (
+      "videotestsrc name=s is-live=true num-buffers=25 ! "
+      "video/x-raw,format=I420,width=64,height=48,framerate=25/1 ! vidgen name=v qos=true "
+      "model-file=%s tile-width=40 ! fakesink name=out signal-handoffs=true sync=true qos=true",
+      model);
+  Play *play = play_new (line);
+  GstClockTime min[2], max[2];
+  gboolean live[2];
+  GstElement *vidgen = gst_bin_get_by_name (GST_BIN (play->pipeline), "v");
+  GstMessageType type;
+
+  gst_element_set_state (play->pipeline, GST_STATE_PLAYING);
+  while ((type = play_wait (play, GST_MESSAGE_LATENCY | GST_MESSAGE_EOS | GST_MESSAGE_ERROR)) == GST_MESSAGE_LATENCY)
+    fail_unless (gst_bin_recalculate_latency (GST_BIN (play->pipeline)));
+  latency_of (play->pipeline, "s", &live[0], &min[0], &max[0]);
+  latency_of (play->pipeline, "v", &live[1], &min[1], &max[1]);
+  fail_unless (live[1] && min[1] - min[0] >= 80 * GST_MSECOND && (min[1] - min[0]) % (5 * GST_MSECOND) == 0);
+  fail_unless_equals_uint64 (stat_of (vidgen, "dropped"), 0);
+  play_stop (play);
+  play_ok (play, 25);
+  gst_object_unref (vidgen);
+  play_free (play);
+  g_free (line);
+  time_remove (model);
 }
 GST_END_TEST;
 
@@ -326,6 +399,8 @@ live_suite (void)
   tcase_add_test (cases, test_latency);
   tcase_add_test (cases, test_no_latency);
   tcase_add_test (cases, test_live_pipeline);
+  tcase_add_test (cases, test_window_latency);
+  tcase_add_test (cases, test_live_window);
   tcase_add_test (cases, test_late_frames);
   tcase_add_test (cases, test_late_frames_of_the_bin);
   tcase_add_test (cases, test_late_frames_of_the_model);

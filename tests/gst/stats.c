@@ -14,7 +14,7 @@ add_frames (GstVidgenStats *stats, gint64 *now, gint64 time, guint n)
 
   for (guint i = 0; i < n; i++) {
     *now += time;
-    changed += gst_vidgen_stats_add_frame (stats, *now - time, *now, time);
+    changed += gst_vidgen_stats_add_frames (stats, 1, *now - time, *now, time);
   }
   return changed;
 }

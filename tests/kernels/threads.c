@@ -2,6 +2,7 @@
 #include "kernels/cpu/threads.h"
 #include "kit.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -81,6 +82,63 @@ static void shared(void)
     vgk_pool_destroy(&p);
 }
 
+/* Two pools with a thread for every core: while one has them all, the other's caller works alone. */
+struct fill {
+    atomic_int at_work, go_on;
+};
+
+static void fill(void *arg, int block, int thread)
+{
+    struct fill *f = arg;
+    (void)block;
+    (void)thread;
+    atomic_fetch_add(&f->at_work, 1);
+    for (int i = 0; i < 20000 && !atomic_load(&f->go_on); i++)
+        usleep(1000);
+}
+
+struct filled {
+    struct vgk_pool *pool;
+    struct fill fill;
+};
+
+static void *fill_cores(void *arg)
+{
+    struct filled *f = arg;
+    vgk_pool_run(f->pool, vgk_pool_size(f->pool), fill, &f->fill);
+    return NULL;
+}
+
+static void two_pools(void)
+{
+    int cores = vgk_threads_available(), n = cores < 2 ? 2 : cores > 16 ? 0 : cores;
+    if (!n) /* struct count has room for 16 */
+        return;
+    struct filled f = {.pool = vgk_pool_create(n)};
+    struct vgk_pool *other = vgk_pool_create(n);
+    pthread_t thread;
+    expect(f.pool && other && !pthread_create(&thread, NULL, fill_cores, &f));
+    for (int i = 0; i < 20000 && atomic_load(&f.fill.at_work) < n; i++)
+        usleep(1000);
+    expect(atomic_load(&f.fill.at_work) == n);
+    struct count c = {.size = n, .spin = 20000};
+    vgk_pool_run(other, 1000, mark, &c);
+    expectf(c.thread[0] == 1000, "%d of 1000 blocks were the caller's with all cores taken", c.thread[0]);
+    atomic_store(&f.fill.go_on, 1);
+    pthread_join(thread, NULL);
+    struct count again = {.size = n, .spin = 20000};
+    for (int i = 0; i < 50 && again.thread[0] == 1000 * i; i++) { /* and not when they are free again */
+        memset(again.seen, 0, sizeof again.seen);
+        vgk_pool_run(other, 1000, mark, &again);
+    }
+    int others = 0;
+    for (int k = 1; k < n; k++)
+        others += again.thread[k];
+    expect(others > 0);
+    vgk_pool_destroy(&f.pool);
+    vgk_pool_destroy(&other);
+}
+
 static void put(const char *root, const char *name, const char *text)
 {
     char path[300];
@@ -146,6 +204,7 @@ int main(void)
 {
     run(blocks);
     run(shared);
+    run(two_pools);
     run(cgroups);
     run(available);
     return kit_done();

@@ -292,8 +292,17 @@ static void bad_models(void)
     pb_int(m->model, 1, 99);
     refused(m, VGK_ERR_UNSUPPORTED, "IR version 99");
     m = small();
-    pb_bytes(m->model, 25, "", 0);
-    refused(m, VGK_ERR_UNSUPPORTED, "functions");
+    p = pb_new(); /* a function: nobody calls it, and somebody does */
+    pb_text(p, 1, "Twice");
+    pb_text(p, 10, "mine");
+    pb_bytes(m->model, 25, p->data, p->n);
+    accepted(m);
+    m = small();
+    pb_message(m->model, 25, p);
+    p = ow_node("Twice", "call", "x", "z");
+    pb_text(p, 7, "mine");
+    ow_add(m, p);
+    refused(m, VGK_ERR_UNSUPPORTED, "node 2 \"call\" (Twice) calls a function that the file defines itself");
     m = small();
     pb_bytes(m->graph, 15, "", 0);
     refused(m, VGK_ERR_UNSUPPORTED, "sparse initializers");
@@ -371,6 +380,92 @@ static void bad_models(void)
     m = small();
     ow_add(m, ow_node("Neg", "self", "z", "z"));
     refused(m, VGK_ERR_INVALID, "circle");
+}
+
+/* A graph to be put into an attribute. */
+static struct pb *branch(const char *output, int n_nodes, struct pb **nodes)
+{
+    struct pb *g = pb_new(), *v = pb_new();
+    for (int i = 0; i < n_nodes; i++)
+        pb_message(g, 1, nodes[i]);
+    pb_text(v, 1, output);
+    pb_message(g, 12, v);
+    return g;
+}
+
+static void choose(struct pb *node, struct pb *then, struct pb *otherwise)
+{
+    struct pb *a = ow_attribute("then_branch", 5);
+    pb_message(a, 6, then);
+    pb_message(node, 5, a);
+    a = ow_attribute("else_branch", 5);
+    pb_message(a, 6, otherwise);
+    pb_message(node, 5, a);
+}
+
+/* Branches read what is around them, wherever it is made, and have names of their own. */
+static void branches(void)
+{
+    struct ow *m = ow_new(17);
+    ow_input(m, "x", 1, "1");
+    ow_initializer(m, ow_raw("yes", 9, 0, NULL, "\1", 1));
+    struct pb *inner = ow_node("If", "inner", "yes", "b"), *outer = ow_node("If", "outer", "yes", "y");
+    choose(inner, branch("late", 0, NULL), branch("c", 1, (struct pb *[]){ ow_node("Neg", "", "x", "c") }));
+    choose(outer, branch("b", 1, &inner), branch("b", 1, (struct pb *[]){ ow_node("Abs", "", "x", "b") }));
+    ow_add(m, outer);
+    ow_add(m, ow_node("Relu", "", "x", "late"));
+    ow_output(m, "y", 1, NULL);
+    accepted(m);
+    if (!graph)
+        return;
+    /* The Relu comes first, since a branch in a branch needs it. */
+    expect(graph->n_nodes == 2 && !strcmp(graph->nodes[0].type, "Relu") && graph->nodes[1].n_in == 1);
+    const struct vg_attribute *then = vg_node_attribute(&graph->nodes[1], "then_branch"),
+                              *otherwise = vg_node_attribute(&graph->nodes[1], "else_branch");
+    expect(then && then->graph && then->graph->n_nodes == 1 && then->graph->n_outputs == 1);
+    expect(otherwise && otherwise->graph && otherwise->graph->n_nodes == 1);
+    if (then && then->graph && otherwise && otherwise->graph) {
+        expect(then->graph->outputs[0] != otherwise->graph->outputs[0]); /* two values of one name */
+        expect(!strcmp(graph->values[otherwise->graph->outputs[0]].name, "b"));
+        const struct vg_attribute *deep = vg_node_attribute(&then->graph->nodes[0], "then_branch");
+        expect(deep && deep->graph && deep->graph->n_nodes == 0 &&
+               deep->graph->outputs[0] == graph->nodes[0].out[0]);
+    }
+    drop();
+
+    m = small(); /* a branch that needs its own node's result */
+    struct pb *node = ow_node("If", "self", "x", "z");
+    choose(node, branch("z", 0, NULL), branch("x", 0, NULL));
+    ow_add(m, node);
+    refused(m, VGK_ERR_INVALID, "circle: node 2 \"self\" (If)");
+    m = small();
+    node = ow_node("If", "", "x", "z");
+    choose(node, branch("t", 1, (struct pb *[]){ ow_node("Neg", "", "ghost", "t") }), branch("x", 0, NULL));
+    ow_add(m, node);
+    refused(m, VGK_ERR_INVALID, "nobody makes its input 0, 'ghost'");
+    m = small();
+    node = ow_node("If", "", "x", "z");
+    struct pb *a = ow_attribute("then_branch", 5);
+    pb_bytes(a, 6, "\x0a\x7f", 2);
+    pb_message(node, 5, a);
+    ow_add(m, node);
+    refused(m, VGK_ERR_INVALID, "its then_branch is no graph");
+    for (int depth = VG_ONNX_MAX_DEPTH; depth <= VG_ONNX_MAX_DEPTH + 1; depth++) {
+        struct pb *g = branch("x", 0, NULL);
+        for (int i = 1; i < depth; i++) {
+            node = ow_node("If", "", "x", "t");
+            choose(node, g, branch("x", 0, NULL));
+            g = branch("t", 1, &node);
+        }
+        node = ow_node("If", "", "x", "z");
+        choose(node, g, branch("x", 0, NULL));
+        m = small();
+        ow_add(m, node);
+        if (depth > VG_ONNX_MAX_DEPTH)
+            refused(m, VGK_ERR_INVALID, "VG_ONNX_MAX_DEPTH = 8 deep");
+        else
+            accepted(m);
+    }
 }
 
 /* No recursion over what a file nests or chains. */
@@ -693,6 +788,7 @@ int main(int argc, char **argv)
     run(element_types);
     run(bad_tensors);
     run(bad_models);
+    run(branches);
     run(bombs);
     run(truncated);
     run(bit_flips);

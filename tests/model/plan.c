@@ -60,6 +60,8 @@ static void check_bytes(const char *name, const struct vg_plan *p, size_t max_by
     expectf(vgk_cpu.bytes_now(cpu) == before, "%s", name);
 }
 
+static int spilled, streamed;
+
 static void ladder(const char *name, struct vg_model *m, int width, int height)
 {
     struct vg_plan *p;
@@ -79,6 +81,10 @@ static void ladder(const char *name, struct vg_model *m, int width, int height)
             check_bytes(name, p, budget);
             bands += info->bands > 1;
             tiles += info->grid->x.n * info->grid->y.n > 1;
+            spilled += info->n_spilled > 0;
+            streamed += info->streams;
+            expectf((info->n_spilled || info->streams) == (info->host_bytes > 0), "%s: %zu", name, info->host_bytes);
+            expectf(info->host_bytes == 0 || *info->ways, "%s", name);
             expectf(!refused, "%s: %zu bytes are refused, %zu are not", name, refused, budget);
             vg_plan_free(&p);
             continue;
@@ -92,8 +98,11 @@ static void ladder(const char *name, struct vg_model *m, int width, int height)
             continue;
         refused = budget;
         expectf(plan(m, width, height, smallest, &p) == VGK_OK, "%s: %zu: %s", name, smallest, err.text);
-        if (p)
+        if (p) {
             check_bytes(name, p, smallest);
+            spilled += vg_plan_info(p)->n_spilled > 0;
+            streamed += vg_plan_info(p)->streams;
+        }
         vg_plan_free(&p);
         expectf(plan(m, width, height, smallest - 1, &p) == VGK_ERR_NOMEM, "%s: one byte less than %zu", name, smallest);
         vg_plan_free(&p);
@@ -122,6 +131,67 @@ static void budgets(void)
             ladder(name, m, 130, 120);
         vg_model_unref(&m);
     }
+    printf("%d with pictures in host memory, %d with weights\n", spilled, streamed);
+    expect(spilled && streamed > 12);
+}
+
+/* --- what is planned gives the same picture --- */
+
+static int columns_in_bands, compared;
+
+static void same_picture(const char *name, struct vg_model *m, int width, int height)
+{
+    static const double steps[] = {0.6, 0.3, 0.15, 0.08, 0.04};
+    struct nets_picture in = nets_picture(VGK_FRAME_PACKED, width, height, true);
+    struct vg_plan *p;
+    expectf(plan(m, width, height, (size_t)1 << 32, &p) == VGK_OK, "%s: %s", name, err.text);
+    size_t most = p ? vg_plan_info(p)->arena_bytes : 0;
+    vg_plan_free(&p);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && most; i++) {
+        size_t budget = (size_t)((double)most * steps[i]);
+        if (plan(m, width, height, budget, &p))
+            break;
+        const struct vg_plan_info *info = vg_plan_info(p);
+        struct nets_how how = {.bands = 1, .exact = info->direct};
+        struct nets_run whole = {.run = NULL};
+        struct vg_run *r = NULL;
+        int w = vg_axis_scale(&p->grid.x, width), h = vg_axis_scale(&p->grid.y, height);
+        struct nets_picture want = nets_picture(VGK_FRAME_PACKED, w, h, false), got = nets_picture(VGK_FRAME_PACKED, w, h, false);
+        expectf(nets_open(&whole, m, cpu, width, height, &how, &err) == VGK_OK && vg_run_open(p, &r, &err) == VGK_OK, "%s: %s",
+                name, err.text);
+        expectf(vgk_cpu.bytes_peak(cpu) >= info->arena_bytes, "%s", name);
+        expectf(nets_frame(whole.run, &whole.plan.grid, &in, &want, &err) == VGK_OK &&
+                nets_frame(r, info->grid, &in, &got, &err) == VGK_OK, "%s: %s", name, err.text);
+        expectf(!memcmp(want.data, got.data, want.bytes), "%s in %zu bytes: %dx%d tiles, %d bands, %d spilled%s", name, budget,
+                info->grid->x.n, info->grid->y.n, info->bands, info->n_spilled, info->streams ? ", streamed" : "");
+        columns_in_bands += info->bands > 1 && info->grid->x.n > 1;
+        compared++;
+        vg_run_close(&r);
+        vg_plan_free(&p);
+        nets_close(&whole);
+        free(want.data);
+        free(got.data);
+    }
+    free(in.data);
+}
+
+static void same_pictures(void)
+{
+    struct vg_model *m = load("upscale2x");
+    same_picture("upscale2x", m, 200, 150);
+    vg_model_unref(&m);
+    m = with_norms();
+    same_picture("norms", m, 150, 200);
+    vg_model_unref(&m);
+    for (int seed = 1; seed <= 10; seed++) {
+        char name[32];
+        snprintf(name, sizeof name, "seed %d", seed);
+        if ((m = nets_random(seed, seed % 4 == 0, &err)))
+            same_picture(name, m, 131, 120);
+        vg_model_unref(&m);
+    }
+    printf("%d plans compared with the whole frame, %d of them columns in bands\n", compared, columns_in_bands);
+    expect(compared > 30 && columns_in_bands > 5);
 }
 
 /* --- tiles asked for --- */
@@ -375,6 +445,7 @@ int main(int argc, char **argv)
     fixtures = argv + (argc > 1 ? 2 : 1);
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, NULL);
     run(budgets);
+    run(same_pictures);
     run(explicit_tiles);
     run(odd_frames);
     run(words);

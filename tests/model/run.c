@@ -16,11 +16,14 @@ static struct vg_model *load(const char *name, struct vgk_error *err)
     return m;
 }
 
+static enum vg_norm_mode norm_mode; /* of plans */
+
 static enum vgk_status plan(struct vg_model *m, struct vgk_device *cpu, int width, int height, int tile, size_t max_bytes,
                             struct vg_plan **p, struct vgk_error *err)
 {
     struct vg_plan_request r = {.width = width, .height = height, .tile_width = tile, .tile_height = tile,
-                                .overlap_x = -1, .overlap_y = -1, .max_bytes = max_bytes};
+                                .overlap_x = -1, .overlap_y = -1, .max_bytes = max_bytes, .norm_mode = norm_mode,
+                                .norm_frames = 3, .norm_errors = norm_mode != VG_NORM_EXACT};
     *p = NULL;
     return vg_plan_make(m, &vgk_cpu, cpu, &r, p, err);
 }
@@ -33,6 +36,18 @@ static struct nets_picture result_of(const struct vg_plan *p, enum vgk_frame_lay
 
 /* --- memory while running --- */
 
+/* A model with everything: norms of the whole frame, a parameter, a residual.  Files are made before anything fails. */
+static struct vg_model *everything(struct vgk_error *err)
+{
+    struct nets n;
+    kit_seed(3);
+    nets_begin(&n, 3);
+    int a = nets_conv(&n, 0, (struct nets_conv){.out = 8, .kernel = 3, .pad = NETS_PAD_REFLECT});
+    int b = nets_unary(&n, nets_norm(&n, nets_conv(&n, a, (struct nets_conv){.out = 8, .kernel = 3}), 0), "Relu");
+    b = nets_binary(&n, "Mul", nets_binary(&n, "Add", a, b), nets_parameter(&n, "strength", 8));
+    return nets_end(&n, nets_conv(&n, b, (struct nets_conv){.out = 3, .kernel = 3}), err);
+}
+
 static void allocates_nothing(void)
 {
     struct vgk_error err = {{0}};
@@ -42,18 +57,21 @@ static void allocates_nothing(void)
         const char *name;
         int tile;
         size_t max_bytes;
-    } cases[] = {{"style3", 0, 1 << 30}, {"style3", 112, 1 << 30}, {"upscale2x", 0, 1 << 30}, {"upscale2x", 0, 3 << 20}};
-    bool bands = false;
+    } cases[] = {{"style3", 0, 1 << 30},    {"style3", 112, 1 << 30},   {"upscale2x", 0, 1 << 30},
+               {"upscale2x", 0, 3 << 20}, {"upscale2x", 0, 190 << 10}, {NULL, 0, 357 << 10}};
+    bool bands = false, spilled = false, streams = false;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct vg_model *m = load(cases[i].name, &err);
+        struct vg_model *m = cases[i].name ? load(cases[i].name, &err) : everything(&err);
         struct vg_plan *p = NULL;
         struct vg_run *r = NULL;
         if (!m || plan(m, cpu, 120, 130, cases[i].tile, cases[i].max_bytes, &p, &err) || vg_run_open(p, &r, &err)) {
-            expectf(0, "%s: %s", cases[i].name, err.text);
+            expectf(0, "case %zu: %s", i, err.text);
             continue;
         }
         const struct vg_grid *g = vg_plan_info(p)->grid;
         bands |= vg_plan_info(p)->bands > 1;
+        spilled |= vg_plan_info(p)->n_spilled > 0;
+        streams |= vg_plan_info(p)->streams;
         struct nets_picture in = nets_picture(VGK_FRAME_I420, g->x.tile, g->y.tile, true);
         struct nets_picture out = nets_picture(VGK_FRAME_I420, vg_axis_scale(&g->x, g->x.tile),
                                                vg_axis_scale(&g->y, g->y.tile), false);
@@ -65,10 +83,10 @@ static void allocates_nothing(void)
         for (int frame = 0; frame < 20 && !s; frame++) {
             if (frame % 5 == 4 && vg_model_summary(m)->n_parameters)
                 s = vg_run_set_parameter(r, 0, weights, &err);
-            s = s ? s : vg_run_tile(r, &in.f, &colour, &out.f, &err);
+            s = s ? s : vg_run_tile(r, 0, 0, &in.f, &colour, &out.f, &err);
         }
-        expectf(!fm_stop(), "%s: allocates while it runs", cases[i].name);
-        expectf(s == VGK_OK, "%s: %s", cases[i].name, err.text);
+        expectf(!fm_stop(), "case %zu: allocates while it runs", i);
+        expectf(s == VGK_OK, "case %zu: %s", i, err.text);
         expect(vgk_cpu.bytes_peak(cpu) == peak);
         free(in.data);
         free(out.data);
@@ -76,20 +94,49 @@ static void allocates_nothing(void)
         vg_plan_free(&p);
         vg_model_unref(&m);
     }
-    expect(bands);
+    expect(bands && spilled && streams);
     vgk_cpu.close(&cpu);
 }
 
-/* A model with everything: norms of the whole frame, a parameter, a residual.  Files are made before anything fails. */
-static struct vg_model *everything(struct vgk_error *err)
+/* Nor do norm modes, while they measure, compare, go over to constants, and take new parameters. */
+static void norm_modes_allocate_nothing(void)
 {
-    struct nets n;
-    kit_seed(3);
-    nets_begin(&n, 3);
-    int a = nets_conv(&n, 0, (struct nets_conv){.out = 8, .kernel = 3, .pad = NETS_PAD_REFLECT});
-    int b = nets_unary(&n, nets_norm(&n, nets_conv(&n, a, (struct nets_conv){.out = 8, .kernel = 3}), 0), "Relu");
-    b = nets_binary(&n, "Mul", nets_binary(&n, "Add", a, b), nets_parameter(&n, "strength", 8));
-    return nets_end(&n, nets_conv(&n, b, (struct nets_conv){.out = 3, .kernel = 3}), err);
+    struct vgk_error err = {{0}};
+    struct vgk_device *cpu = NULL;
+    vgk_cpu.open(&(struct vgk_device_options){.threads = 2}, &cpu, &err);
+    struct vg_model *m = everything(&err);
+    for (norm_mode = VG_NORM_PREVIOUS; m && norm_mode <= VG_NORM_THUMBNAIL; norm_mode++) {
+        struct vg_plan *p = NULL;
+        struct vg_run *r = NULL;
+        if (plan(m, cpu, 120, 130, 0, 1 << 30, &p, &err) || vg_run_open(p, &r, &err)) {
+            expectf(0, "%s: %s", vg_norm_mode_name(norm_mode), err.text);
+            continue;
+        }
+        struct nets_picture in = nets_picture(VGK_FRAME_I420, 120, 130, true), out = in;
+        out = nets_picture(VGK_FRAME_I420, 120, 130, false);
+        struct vgk_colour colour = nets_colour(VGK_FRAME_I420);
+        float strength[8] = {1, 0};
+        fm_fail_at(1);
+        enum vgk_status s = VGK_OK;
+        for (int frame = 0; frame < 20 && !s; frame++) {
+            strength[1] = frame > 12;
+            s = vg_run_set_parameter(r, 0, strength, &err);
+            s = s ? s : vg_run_begin(r, &in.f, &colour, frame % 3 ? NULL : &out.f, &err);
+            s = s ? s : vg_run_tile(r, 0, 0, &in.f, &colour, &out.f, &err);
+        }
+        expectf(!fm_stop() && s == VGK_OK, "%s: allocates while it runs: %s", vg_norm_mode_name(norm_mode), err.text);
+        struct vg_run_info info;
+        vg_run_info(r, &info);
+        expect(info.errors_frames > 2 && info.frozen == (norm_mode == VG_NORM_FROZEN));
+        free(in.data);
+        free(out.data);
+        vg_run_close(&r);
+        vg_plan_free(&p);
+    }
+    norm_mode = VG_NORM_EXACT;
+    if (m)
+        vg_model_unref(&m);
+    vgk_cpu.close(&cpu);
 }
 
 /* Plan and open, whole and in bands, with every allocation failing once. */
@@ -132,13 +179,18 @@ static void every_allocation(void)
         }
     }
     struct vg_model *models[] = {everything(&err), load("upscale2x", &err)};
-    for (int i = 0; i < 6; i++) { /* planning and opening */
-        struct vg_model *m = models[i % 2];
+    /* Planning and opening: whole, in tiles, in bands; with pictures in host memory, and weights. */
+    static const struct {
+        int tile;
+        size_t max_bytes;
+    } ways[] = {{0, 1 << 30}, {48, 1 << 30}, {0, 500 << 10}, {0, 260 << 10}};
+    for (int i = 0; i < 11; i++) { /* in the end in the other norm modes */
+        struct vg_model *m = models[i < 8 ? i % 2 : 0];
         long live = fm_live();
+        norm_mode = i < 8 ? VG_NORM_EXACT : i - 8 + VG_NORM_PREVIOUS;
         for (long n = 1; m; n += n < 600 ? 1 : 17, tries++) {
             fm_fail_at(n);
-            enum vgk_status s = plan_and_open(m, cpu, i / 2 == 1 ? 48 : 0, i / 2 == 2 ? (size_t)500 << 10 : (size_t)1 << 30,
-                                              &err);
+            enum vgk_status s = plan_and_open(m, cpu, ways[i < 8 ? i / 2 : 0].tile, ways[i < 8 ? i / 2 : 0].max_bytes, &err);
             bool failed = fm_stop();
             expectf(!failed ? s == VGK_OK : s == VGK_ERR_NOMEM, "case %d, allocation %ld: %s, %s", i, n,
                     vgk_status_string(s), err.text);
@@ -147,6 +199,7 @@ static void every_allocation(void)
                 break;
         }
     }
+    norm_mode = VG_NORM_EXACT;
     for (int i = 0; i < 2; i++)
         if (models[i])
             vg_model_unref(&models[i]);
@@ -248,7 +301,7 @@ static void wrong_frames(void)
         in.f.height = sizes[i][1];
         out.f.width = sizes[i][2];
         out.f.height = sizes[i][3];
-        expectf(vg_run_tile(r, &in.f, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "the plan has 32x24"),
+        expectf(vg_run_tile(r, 0, 0, &in.f, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "the plan has 32x24"),
                 "%zu: %s", i, err.text);
     }
     free(in.data);
@@ -263,6 +316,7 @@ int main(int argc, char **argv)
 {
     models_dir = argc > 1 ? argv[1] : "pipelines/models";
     run(allocates_nothing);
+    run(norm_modes_allocate_nothing);
     run(every_allocation);
     run(parameters);
     run(neighbours_and_threads);

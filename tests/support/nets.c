@@ -2,6 +2,7 @@
 #include "nets.h"
 
 #include <sys/mman.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "kit.h"
@@ -64,23 +65,39 @@ void nets_also(struct nets *n, int x)
     ow_output(n->file, name_of(name, 'v', x), 1, dims);
 }
 
-struct vg_model *nets_end(struct nets *n, int output, struct vgk_error *err)
+static bool finish(struct nets *n, int output, int fd)
 {
-    char text[64];
+    char text[64], name[16];
     size_t size;
-    struct vg_model *model = NULL;
     snprintf(text, sizeof text, "1,%d,h_out,w_out", n->v[output].channels);
-    char name[16];
     ow_output(n->file, name_of(name, 'v', output), 1, text);
     uint8_t *file = ow_finish(n->file, &size);
+    bool written = fd >= 0 && write(fd, file, size) == (ssize_t)size;
+    free(file);
+    return written;
+}
+
+struct vg_model *nets_end(struct nets *n, int output, struct vgk_error *err)
+{
+    char path[64];
+    struct vg_model *model = NULL;
     int fd = memfd_create("model", 0);
-    if (fd >= 0 && write(fd, file, size) == (ssize_t)size) {
-        snprintf(text, sizeof text, "/proc/self/fd/%d", fd);
-        vg_model_load(text, &model, err);
-    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (finish(n, output, fd))
+        vg_model_load(path, &model, err);
     if (fd >= 0)
         close(fd);
-    free(file);
+    return model;
+}
+
+struct vg_model *nets_save(struct nets *n, int output, const char *path, struct vgk_error *err)
+{
+    struct vg_model *model = NULL;
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    if (finish(n, output, fd))
+        vg_model_load(path, &model, err);
+    if (fd >= 0)
+        close(fd);
     return model;
 }
 
@@ -276,6 +293,28 @@ int nets_mean(struct nets *n, int x)
     return y;
 }
 
+/* y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * S + M, in an order that is no instance norm to the fuser: the gain is
+ * applied to the deviation. */
+int nets_adain(struct nets *n, int x)
+{
+    int mean = nets_mean(n, x), d = nets_binary(n, "Sub", x, mean), variance = nets_mean(n, nets_binary(n, "Mul", d, d));
+    int64_t one = 1, c[4] = {1, n->v[x].channels, 1, 1};
+    char in[64];
+    int eps = constant(n, 1, &one, 0, 1e-3), gain = constant(n, 4, c, 0.3, 1), offset = constant(n, 4, c, 0.3, 0);
+    int sum = add(n, n->v[x].channels, 1, 1), scaled = add(n, n->v[x].channels, 1, 1), y;
+    n->v[sum].num = n->v[scaled].num = 0;
+    snprintf(in, sizeof in, "v%d,c%d", variance, eps);
+    ow_add(n->file, node(sum, "Add", in));
+    int root = nets_unary(n, sum, "Sqrt");
+    snprintf(in, sizeof in, "c%d,v%d", gain, root);
+    ow_add(n->file, node(scaled, "Div", in));
+    y = nets_binary(n, "Mul", d, scaled);
+    int z = add(n, n->v[x].channels, n->v[x].num, n->v[x].den);
+    snprintf(in, sizeof in, "v%d,c%d", y, offset);
+    ow_add(n->file, node(z, "Add", in));
+    return z;
+}
+
 int nets_norm(struct nets *n, int x, int groups)
 {
     char in[64];
@@ -317,22 +356,31 @@ enum vgk_status nets_open(struct nets_run *r, struct vg_model *m, struct vgk_dev
                           const struct nets_how *how, struct vgk_error *err)
 {
     struct vg_net *net = NULL;
-    struct vg_program_request request = {m->frame_output, how->bands, how->recompute};
+    struct vg_program_request request = {m->frame_output, how->bands, how->recompute, 0, how->spill, how->stream};
     *r = (struct nets_run){.plan = {.model = m, .backend = &vgk_cpu, .device = cpu, .direct = how->exact}};
     enum vgk_status s = whole_axis(&m->summary, width, m->summary.align_x, &r->plan.grid.x, err);
     if (!s)
         s = whole_axis(&m->summary, height, m->summary.align_y, &r->plan.grid.y, err);
     if (!s)
-        s = vg_model_bind(m, r->plan.grid.x.tile, r->plan.grid.y.tile, !how->unfused, VG_NORM_OWN, &net, err);
+        s = vg_states_lay_out(m, &r->plan.grid, &r->plan.states, err);
+    request.states = r->plan.states.bytes;
+    if (!s)
+        s = vg_model_bind(m, r->plan.grid.x.tile, r->plan.grid.y.tile, 0, !how->unfused, VG_NORM_OWN, &net, err);
     for (int i = 0; !s && i < net->n_ops; i++)
         if (net->ops[i].op.kind == VGK_OP_CONV)
             net->ops[i].op.p.conv.exact_products = how->exact;
     if (!s && (s = vg_program_make(net, &vgk_cpu, cpu, &request, &r->plan.program, err)))
         vg_net_free(&net);
-    if (s)
+    if (s) {
+        vg_states_free(&r->plan.states);
         return s;
+    }
     r->plan.info.grid = &r->plan.grid;
-    r->plan.info.arena_bytes = vg_program_bytes(r->plan.program);
+    r->plan.info.window = m->summary.window;
+    r->plan.info.emit = m->summary.emit;
+    r->plan.info.hop = m->summary.hop;
+    r->plan.info.centre = m->summary.centre;
+    r->plan.info.arena_bytes = vg_plan_arrange(&r->plan);
     if ((s = vg_run_open(&r->plan, &r->run, err)))
         nets_close(r);
     return s;
@@ -343,6 +391,7 @@ void nets_close(struct nets_run *r)
     if (r->run)
         vg_run_close(&r->run);
     vg_program_free(&r->plan.program);
+    vg_states_free(&r->plan.states);
 }
 
 struct vg_net *nets_net(const struct nets_run *r) { return r->plan.program->net; }
@@ -429,33 +478,63 @@ static int least(int a, int b) { return a < b ? a : b; }
 enum vgk_status nets_frame(struct vg_run *r, const struct vg_grid *g, const struct nets_picture *in,
                            struct nets_picture *out, struct vgk_error *err)
 {
+    return nets_window(r, g, in, 1, out, 1, err);
+}
+
+enum { WINDOW = 16 };
+
+enum vgk_status nets_window(struct vg_run *r, const struct vg_grid *g, const struct nets_picture *in, int n_in,
+                            struct nets_picture *out, int n_out, struct vgk_error *err)
+{
     const struct vg_axis *x = &g->x, *y = &g->y;
     struct vg_layout layout = nets_layout(in->f.layout);
     struct vgk_colour colour = nets_colour(in->f.layout);
-    struct nets_picture src = nets_picture(in->f.layout, x->tile, y->tile, false);
-    struct nets_picture dst = nets_picture(in->f.layout, vg_axis_scale(x, x->tile), vg_axis_scale(y, y->tile), false);
-    struct vg_picture frame = planes(in), result = planes(out), a = planes(&src), b = planes(&dst);
-    struct vg_stitch *stitch = NULL;
-    enum vgk_status s = vg_stitch_create(g, &layout, VG_BLEND_CROP, &stitch, err);
-    if (!s)
-        vg_stitch_begin(stitch);
+    struct nets_picture src[WINDOW], dst[WINDOW];
+    struct vg_stitch *stitch[WINDOW] = {NULL};
+    struct vgk_frame fi[WINDOW], fo[WINDOW];
+    enum vgk_status s = VGK_OK;
+    for (int k = 0; k < n_in; k++)
+        src[k] = nets_picture(in->f.layout, x->tile, y->tile, false);
+    for (int k = 0; k < n_out; k++) {
+        dst[k] = nets_picture(in->f.layout, vg_axis_scale(x, x->tile), vg_axis_scale(y, y->tile), false);
+        s = s ? s : vg_stitch_create(g, &layout, VG_BLEND_CROP, &stitch[k], err);
+        if (!s)
+            vg_stitch_begin(stitch[k]);
+    }
+    for (int k = 0; k < n_in; k++)
+        fi[k] = in[k].f;
+    s = s ? s : vg_run_begin(r, fi, &colour, &out->f, err);
     for (int row = 0; row < y->n; row++)
         for (int column = 0; column < x->n && !s; column++) {
             int left = x->origin[column], top = y->origin[row];
-            struct vgk_frame fi = src.f, fo = dst.f;
-            fi.width = least(x->tile, x->frame - left);
-            fi.height = least(y->tile, y->frame - top);
-            vg_copy_rect(&layout, &a, 0, 0, &frame, left, top, fi.width, fi.height);
-            fo.width = least(dst.f.width, vg_axis_scale(x, x->frame) - vg_axis_scale(x, left));
-            fo.height = least(dst.f.height, vg_axis_scale(y, y->frame) - vg_axis_scale(y, top));
-            s = vg_run_tile(r, &fi, &colour, &fo, err);
-            vg_extend_edges(&layout, &b, fo.width, fo.height, dst.f.width, dst.f.height);
-            vg_stitch_tile(stitch, column, row, &result, &b);
+            for (int k = 0; k < n_in; k++) {
+                struct vg_picture frame = planes(&in[k]), a = planes(&src[k]);
+                fi[k] = src[k].f;
+                fi[k].width = least(x->tile, x->frame - left);
+                fi[k].height = least(y->tile, y->frame - top);
+                vg_copy_rect(&layout, &a, 0, 0, &frame, left, top, fi[k].width, fi[k].height);
+            }
+            for (int k = 0; k < n_out; k++) {
+                fo[k] = dst[k].f;
+                fo[k].width = least(dst[k].f.width, vg_axis_scale(x, x->frame) - vg_axis_scale(x, left));
+                fo[k].height = least(dst[k].f.height, vg_axis_scale(y, y->frame) - vg_axis_scale(y, top));
+            }
+            s = vg_run_tile(r, column, row, fi, &colour, fo, err);
+            for (int k = 0; k < n_out; k++) {
+                struct vg_picture result = planes(&out[k]), b = planes(&dst[k]);
+                vg_extend_edges(&layout, &b, fo[k].width, fo[k].height, dst[k].f.width, dst[k].f.height);
+                vg_stitch_tile(stitch[k], column, row, &result, &b);
+            }
         }
-    if (!s)
-        vg_stitch_end(stitch, &result);
-    vg_stitch_destroy(&stitch);
-    free(src.data);
-    free(dst.data);
+    for (int k = 0; k < n_out; k++) {
+        struct vg_picture result = planes(&out[k]);
+        if (!s)
+            vg_stitch_end(stitch[k], &result);
+        vg_stitch_destroy(&stitch[k]);
+        free(dst[k].data);
+    }
+    for (int k = 0; k < n_in; k++)
+        free(src[k].data);
+    vg_run_next(r);
     return s;
 }

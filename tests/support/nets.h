@@ -29,6 +29,8 @@ void nets_begin(struct nets *, int channels);
 void nets_also(struct nets *, int x); /* an output besides that of nets_end */
 /* Closes the file and loads it.  The model keeps its file in memory. */
 struct vg_model *nets_end(struct nets *, int output, struct vgk_error *);
+/* The same with a file that stays. */
+struct vg_model *nets_save(struct nets *, int output, const char *path, struct vgk_error *);
 
 enum nets_pad { NETS_ZERO /* in the convolution */, NETS_PAD_ZERO /* as nodes */, NETS_PAD_REFLECT, NETS_PAD_EDGE,
     NETS_VALID = -1 /* none: not the size of the frame any more */ };
@@ -52,6 +54,8 @@ int nets_unshuffle(struct nets *, int x);
 int nets_pool(struct nets *, int x, const char *type);    /* 2 x 2, stride 2 */
 int nets_quantized(struct nets *, int x);                 /* to 8 bits and back */
 int nets_mean(struct nets *, int x);                      /* over all pixels: the result has no size */
+/* Mean and deviation over all pixels written out as arithmetic, with a gain and an offset as adaptive norms have them. */
+int nets_adain(struct nets *, int x);
 int nets_norm(struct nets *, int x, int groups);          /* 0 = instance norm */
 int nets_parameter(struct nets *, const char *name, int channels); /* an input [1,channels,1,1] */
 
@@ -62,8 +66,8 @@ struct vg_model *nets_random(int seed, bool global, struct vgk_error *);
 /* A model at one size, laid out in a given way, without the planner's choice. */
 struct nets_how {
     int bands;
-    const bool *recompute;
-    bool unfused, exact;
+    const bool *recompute, *spill;
+    bool unfused, exact, stream;
 };
 struct nets_run {
     struct vg_plan plan;
@@ -93,5 +97,8 @@ struct vg_layout nets_layout(enum vgk_frame_layout);
 /* A frame through all tiles of the plan's grid, as the elements do it.  `out` has the whole frame's size. */
 enum vgk_status nets_frame(struct vg_run *, const struct vg_grid *, const struct nets_picture *in,
                            struct nets_picture *out, struct vgk_error *);
+/* The same for a window of n_in frames, which gives n_out. */
+enum vgk_status nets_window(struct vg_run *, const struct vg_grid *, const struct nets_picture *in, int n_in,
+                            struct nets_picture *out, int n_out, struct vgk_error *);
 
 #endif

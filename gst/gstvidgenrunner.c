@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "gstvidgenrunner.h"
+
+#include <string.h>
+
+#include "gstvidgenframe.h"
+#include "gstvidgenparameters.h"
+
+GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
+#define GST_CAT_DEFAULT gst_vidgen_model_debug
+
+static GstFlowReturn run (gpointer user, GstBuffer *const *in, GstBuffer *const *out);
+static void end_run (gpointer user, gint frames);
+
+void
+gst_vidgen_runner_init (GstVidgenRunner *self, GstBaseTransform *trans, GstVidgenPlanner *planner)
+{
+  self->trans = trans;
+  self->planner = planner;
+  gst_vidgen_window_init (&self->window, trans);
+  self->window.run = run;
+  self->window.done = end_run;
+  self->window.user = self;
+  self->window.in_info = &self->in_info;
+  self->window.out_info = &self->out_info;
+}
+
+void
+gst_vidgen_runner_clear (GstVidgenRunner *self)
+{
+  gst_vidgen_window_clear (&self->window);
+}
+
+void
+gst_vidgen_runner_start (GstVidgenRunner *self)
+{
+  gst_video_info_init (&self->in_info);
+  g_atomic_int_set (&self->stop, FALSE);
+  self->asked = self->in_frame = self->discont = self->late = self->ran = self->warned_foreign = FALSE;
+  vg_scenecut_reset (&self->scene);
+  GST_OBJECT_LOCK (self->trans);
+  memset (&self->stats, 0, sizeof self->stats);
+  self->live = FALSE;
+  self->wait = 0;
+  GST_OBJECT_UNLOCK (self->trans);
+}
+
+void
+gst_vidgen_runner_stop (GstVidgenRunner *self)
+{
+  gst_vidgen_window_close (&self->window);
+  g_clear_pointer (&self->engine, gst_vidgen_engine_free);
+  g_clear_pointer (&self->new_values, g_free);
+  GST_OBJECT_LOCK (self->trans);
+  memset (&self->scale, 0, sizeof self->scale);
+  self->stats.memory = 0;
+  GST_OBJECT_UNLOCK (self->trans);
+}
+
+/* ---- which engine runs ---- */
+
+/* The frames that the window waits for, at the stream's rate, or at this one's. */
+static void
+update_wait (GstVidgenRunner *self, GstClockTime duration)
+{
+  gboolean tell;
+  GstClockTime wait;
+
+  if (GST_VIDEO_INFO_FPS_N (&self->in_info) > 0)
+    duration = gst_util_uint64_scale (
+        GST_SECOND, GST_VIDEO_INFO_FPS_D (&self->in_info), GST_VIDEO_INFO_FPS_N (&self->in_info));
+  if (!GST_CLOCK_TIME_IS_VALID (duration))
+    return;
+  wait = gst_vidgen_window_wait (&self->window, duration);
+  GST_OBJECT_LOCK (self->trans);
+  tell = wait != self->wait && self->live;
+  self->wait = wait;
+  GST_OBJECT_UNLOCK (self->trans);
+  if (tell)
+    gst_element_post_message (GST_ELEMENT (self->trans), gst_message_new_latency (GST_OBJECT (self->trans)));
+}
+
+static void
+open_window (GstVidgenRunner *self, gint n_tiles)
+{
+  gst_vidgen_window_open (&self->window, gst_vidgen_engine_info (self->engine), n_tiles);
+  update_wait (self, GST_CLOCK_TIME_NONE);
+}
+
+/* Takes engine; it runs from here on.  The old one goes first, so that the two never add up. */
+static gboolean
+start_engine (GstVidgenRunner *self, GstVidgenEngine *engine)
+{
+  const struct vg_summary *summary = vg_model_summary (engine->model);
+  const GstVidgenScale old = self->scale, new = gst_vidgen_engine_scale (engine->model, engine->request.emit);
+  gboolean rescaled = old.num && (old.num * new.den != old.den *new.num || old.rate != new.rate);
+  GError *error = NULL;
+  gboolean ok;
+
+  gst_vidgen_window_drain (&self->window);
+  gst_vidgen_planner_retire (self->planner, self->engine);
+  self->engine = engine;
+  ok = gst_vidgen_engine_open (engine, &self->stop, &error);
+  g_free (self->new_values);
+  self->new_values = g_new (gfloat, gst_vidgen_parameters_count (summary) + 1);
+
+  open_window (self, engine->whole ? 1 : engine->grid->grid.x.n * engine->grid->grid.y.n);
+
+  GST_OBJECT_LOCK (self->trans);
+  self->scale = new;
+  self->stats.memory = gst_vidgen_engine_backend->bytes_now (engine->device);
+  self->stats.memory_peak = MAX (self->stats.memory_peak, gst_vidgen_engine_backend->bytes_peak (engine->device));
+  GST_OBJECT_UNLOCK (self->trans);
+  if (!ok)
+    gst_vidgen_planner_fail (self->planner, error);
+  else if (rescaled)
+    gst_base_transform_reconfigure_src (self->trans);
+  return ok;
+}
+
+/* Whole frames of the size of the caps, with the newest model. */
+static gboolean
+use_whole_engine (GstVidgenRunner *self)
+{
+  struct vg_plan_request request = {0};
+  GstVidgenEngine *engine = self->engine;
+
+  gst_vidgen_planner_request (&request, &self->in_info);
+  request.tile_width = request.width;
+  request.tile_height = request.height;
+  request.overlap_x = request.overlap_y = -1;
+  if (engine && engine->whole && gst_vidgen_planner_is_newest (self->planner, engine) &&
+      gst_vidgen_planner_same_request (&engine->request, &request))
+    return TRUE;
+  engine = gst_vidgen_planner_make (self->planner, &request);
+  if (!engine)
+    return FALSE;
+  engine->whole = TRUE;
+  return start_engine (self, engine);
+}
+
+/* The engine for a buffer, at the first tile of a frame. */
+static gboolean
+use_engine_for (GstVidgenRunner *self, const GstVidgenTileMeta *tile)
+{
+  GstVidgenEngine *engine;
+
+  if (!tile)
+    return use_whole_engine (self);
+  if (self->engine && self->engine->grid == tile->grid)
+    return TRUE;
+  engine = gst_vidgen_planner_take (self->planner, tile->grid, &self->in_info);
+  if (engine)
+    return start_engine (self, engine);
+  if (!use_whole_engine (self))
+    return FALSE;
+  open_window (self, tile->grid->grid.x.n * tile->grid->grid.y.n);
+  if (!self->warned_foreign) {
+    self->warned_foreign = TRUE;
+    GST_ELEMENT_WARNING (self->trans, STREAM, ENCODE,
+        ("These tiles were not cut for this model: seams may be seen. Two models need a pair of vidgenchunk and "
+         "vidgenstitch each."),
+        (NULL));
+  }
+  return TRUE;
+}
+
+/* Tiles do not say what a frame's colours are when the caps do not: the usual ones go by the frame's size. */
+static void
+update_colour (GstVidgenRunner *self, const GstCaps *caps)
+{
+  GstVideoInfo info = self->in_info;
+
+  if (!gst_structure_has_field (gst_caps_get_structure (caps, 0), "colorimetry") && self->engine)
+    gst_video_info_set_format (
+        &info, GST_VIDEO_INFO_FORMAT (&info), self->engine->request.width, self->engine->request.height);
+  self->colorimetry = info.colorimetry;
+  gst_vidgen_colour_from_info (&info, &self->colour);
+}
+
+gboolean
+gst_vidgen_runner_set_caps (GstVidgenRunner *self, GstCaps *caps)
+{
+  GstVidgenEngine *engine;
+  GstVideoInfo info;
+
+  if (!gst_video_info_from_caps (&info, caps))
+    return FALSE;
+  /* Caps that are sent once more end nothing. */
+  if (self->engine && gst_video_info_is_equal (&info, &self->in_info) &&
+      !gst_vidgen_planner_has_planned (self->planner))
+    return TRUE;
+  gst_vidgen_runner_end_sequence (self);
+  self->in_info = info;
+  self->asked = self->asked || gst_vidgen_planner_has_planned (self->planner);
+  if (!self->asked) {
+    if (!use_whole_engine (self))
+      return FALSE;
+  } else {
+    engine = gst_vidgen_planner_take (self->planner, NULL, &self->in_info);
+    if (engine && !start_engine (self, engine))
+      return FALSE;
+  }
+  update_wait (self, GST_CLOCK_TIME_NONE);
+  update_colour (self, caps);
+  return TRUE;
+}
+
+/* ---- frames ---- */
+
+void
+gst_vidgen_runner_count_dropped (GstVidgenRunner *self)
+{
+  GST_OBJECT_LOCK (self->trans);
+  self->stats.dropped++;
+  GST_OBJECT_UNLOCK (self->trans);
+}
+
+GstFlowReturn
+gst_vidgen_runner_end_sequence (GstVidgenRunner *self)
+{
+  GstFlowReturn ret = gst_vidgen_window_drain (&self->window);
+
+  if (self->engine && self->engine->run)
+    vg_run_reset (self->engine->run);
+  vg_scenecut_reset (&self->scene);
+  self->ran = FALSE;
+  return ret;
+}
+
+void
+gst_vidgen_runner_flush (GstVidgenRunner *self)
+{
+  gst_vidgen_window_drop (&self->window);
+  gst_vidgen_runner_end_sequence (self);
+  g_atomic_int_set (&self->stop, FALSE);
+  self->in_frame = self->discont = self->late = FALSE;
+}
+
+/* At the start of a frame. */
+static gboolean
+apply_parameters (GstVidgenRunner *self)
+{
+  GError *error = NULL;
+
+  if (gst_vidgen_planner_new_values (self->planner, self->engine, self->new_values) &&
+      !gst_vidgen_engine_set_parameters (self->engine, self->new_values, &error)) {
+    gst_vidgen_planner_fail (self->planner, error);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+gboolean
+gst_vidgen_runner_prepare (GstVidgenRunner *self, GstBuffer *buffer, gboolean *first)
+{
+  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (buffer);
+
+  if (tile)
+    gst_vidgen_tile_check_written (buffer, tile);
+  *first = GST_VIDEO_INFO_FORMAT (&self->in_info) != GST_VIDEO_FORMAT_UNKNOWN &&
+      (!tile || !self->in_frame || tile->record->number != self->frame_number);
+  if (!*first)
+    return TRUE;
+  self->discont |= GST_BUFFER_IS_DISCONT (buffer);
+  return use_engine_for (self, tile) && apply_parameters (self);
+}
+
+/* Is the frame that this buffer is of, or begins, another scene than the last one? */
+static gboolean
+is_cut (GstVidgenRunner *self, GstBuffer *buffer, const GstVidgenTileMeta *tile)
+{
+  struct vgk_frame brightness;
+  GstVideoFrame frame;
+  gboolean cut;
+
+  if (!gst_vidgen_planner_wants_cuts (self->planner, self->engine)) {
+    vg_scenecut_reset (&self->scene);
+    return FALSE;
+  }
+  if (tile) {
+    gst_vidgen_frame_brightness (&tile->record->frame, &brightness);
+    cut = vg_scenecut_next (&self->scene, &brightness);
+  } else {
+    if (!gst_video_frame_map (&frame, &self->in_info, buffer, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF))
+      return FALSE; /* the run will tell */
+    gst_vidgen_frame_brightness (&frame, &brightness);
+    cut = vg_scenecut_next (&self->scene, &brightness);
+    gst_video_frame_unmap (&frame);
+  }
+  if (cut) {
+    GST_DEBUG_OBJECT (self->trans, "scene cut, correlation %.2f", (gdouble) self->scene.correlation);
+    GST_OBJECT_LOCK (self->trans);
+    self->stats.cuts++;
+    GST_OBJECT_UNLOCK (self->trans);
+  }
+  return cut;
+}
+
+GstFlowReturn
+gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
+{
+  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (buffer);
+  gboolean discont = self->discont && !self->late, cut;
+  GstFlowReturn ret = GST_FLOW_OK;
+
+  self->in_frame = TRUE;
+  self->discont = self->late = FALSE;
+  self->frame_number = tile ? tile->record->number : 0;
+  self->frame_tiles = 0;
+  if (discont)
+    ret = gst_vidgen_runner_end_sequence (self);
+  cut = is_cut (self, buffer, tile);
+  if (cut) {
+    /* An interpolator goes on: it knows what to do between two scenes. */
+    if (!self->window.between.n)
+      ret = gst_vidgen_window_drain (&self->window);
+    vg_run_reset (self->engine->run);
+  }
+  if (self->window.n_tiles && ret == GST_FLOW_OK) {
+    update_wait (self, GST_BUFFER_DURATION (buffer));
+    ret = gst_vidgen_window_begin_frame (&self->window, cut);
+  }
+  return ret;
+}
+
+/* Should the run that begins be compared with exact norms?  Live, only if it fits between two frames. */
+static gboolean
+wants_comparison (GstVidgenRunner *self)
+{
+  guint interval = gst_vidgen_planner_error_interval (self->planner);
+  gboolean time = TRUE;
+
+  if (!interval || !gst_vidgen_engine_info (self->engine)->norm_errors || ++self->runs < interval)
+    return FALSE;
+  GST_OBJECT_LOCK (self->trans);
+  if (self->live && GST_VIDEO_INFO_FPS_N (&self->in_info) > 0) {
+    GstClockTime frame = gst_util_uint64_scale (
+        GST_SECOND, GST_VIDEO_INFO_FPS_D (&self->in_info), GST_VIDEO_INFO_FPS_N (&self->in_info));
+    GstClockTime own = self->stats.latency, compare = self->stats.norm_error_time;
+
+    time = own + (compare ? compare : 2 * own) < frame;
+  }
+  GST_OBJECT_UNLOCK (self->trans);
+  if (time)
+    self->runs = 0;
+  return time;
+}
+
+/* What norms want of the whole frame, before its first tile.  *compared: time that is not the run's, us. */
+static gboolean
+begin_run (GstVidgenRunner *self, GstBuffer *const *in, gint64 *compared, GError **error)
+{
+  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (in[0]);
+  gboolean compare, ok;
+
+  if (tile && !self->engine->whole && (tile->column || tile->row))
+    return TRUE;
+  compare = wants_comparison (self);
+  *compared = -g_get_monotonic_time ();
+  ok = gst_vidgen_engine_begin (self->engine, &self->in_info, in, &self->out_info, &self->colour, compare, error);
+  *compared += g_get_monotonic_time ();
+  if (compare) {
+    GST_OBJECT_LOCK (self->trans);
+    self->stats.norm_error_time = *compared * GST_USECOND;
+    GST_OBJECT_UNLOCK (self->trans);
+  } else {
+    *compared = 0;
+  }
+  return ok;
+}
+
+static GstFlowReturn
+run (gpointer user, GstBuffer *const *in, GstBuffer *const *out)
+{
+  GstVidgenRunner *self = user;
+  gint64 began = g_get_monotonic_time (), compared = 0;
+  GError *error = NULL;
+
+  if (!gst_vidgen_engine_takes (self->engine, &self->in_info)) {
+    GST_ELEMENT_ERROR (self->trans, STREAM, WRONG_TYPE,
+        ("Tiles of %d x %d pixels were planned, and %d x %d come. What is between vidgenchunk and vidgenmodel must not "
+         "change their size.",
+            self->engine->grid->grid.x.tile, self->engine->grid->grid.y.tile, GST_VIDEO_INFO_WIDTH (&self->in_info),
+            GST_VIDEO_INFO_HEIGHT (&self->in_info)),
+        (NULL));
+    return GST_FLOW_ERROR;
+  }
+  if (!begin_run (self, in, &compared, &error) || !gst_vidgen_engine_run (self->engine, gst_buffer_get_vidgen_tile_meta (in[0]), &self->in_info, in,
+          &self->out_info, out, &self->colour, &error)) {
+    if (!g_atomic_int_get (&self->stop))
+      return gst_vidgen_planner_fail (self->planner, error);
+    g_error_free (error);
+    return GST_FLOW_FLUSHING;
+  }
+  began += compared;
+  if (!self->ran) {
+    self->ran = TRUE;
+    self->run_began = began;
+    self->run_time = 0;
+  }
+  self->run_time += g_get_monotonic_time () - began;
+  GST_OBJECT_LOCK (self->trans);
+  self->stats.tiles++;
+  GST_OBJECT_UNLOCK (self->trans);
+  return GST_FLOW_OK;
+}
+
+/* A frame's, or a window's, last tile has been run, and so many frames leave. */
+static void
+end_run (gpointer user, gint frames)
+{
+  GstVidgenRunner *self = user;
+  gint64 now = g_get_monotonic_time ();
+  struct vg_run_info info;
+  gboolean tell;
+
+  if (self->ran)
+    vg_run_next (self->engine->run);
+  vg_run_info (self->engine->run, &info);
+  GST_OBJECT_LOCK (self->trans);
+  self->stats.norm_drift = info.drift;
+  self->stats.norm_cuts = info.cuts;
+  self->stats.norm_frozen = info.frozen;
+  self->stats.norm_error_mean = info.error_mean;
+  self->stats.norm_error_max = info.error_worst;
+  self->stats.norm_error_frames = info.errors_frames;
+  tell = gst_vidgen_stats_add_frames (
+             &self->stats, frames, self->ran ? self->run_began : now, now, self->ran ? self->run_time : 0) &&
+      self->live;
+  GST_OBJECT_UNLOCK (self->trans);
+  self->ran = FALSE;
+  if (tell)
+    gst_element_post_message (GST_ELEMENT (self->trans), gst_message_new_latency (GST_OBJECT (self->trans)));
+}
+
+GstFlowReturn
+gst_vidgen_runner_run_single (GstVidgenRunner *self, GstBuffer *in, GstBuffer *out)
+{
+  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (in);
+  GstFlowReturn ret = run (self, &in, &out);
+
+  if (ret == GST_FLOW_OK && (!tile || ++self->frame_tiles == (guint) (tile->grid->grid.x.n * tile->grid->grid.y.n)))
+    end_run (self, 1);
+  return ret;
+}
+
+GstFlowReturn
+gst_vidgen_runner_take (GstVidgenRunner *self, GstBuffer *in, GstBuffer **out)
+{
+  const GstVidgenTileMeta *tile = in ? gst_buffer_get_vidgen_tile_meta (in) : NULL;
+  GstFlowReturn ret = GST_FLOW_OK;
+
+  if (in)
+    ret = gst_vidgen_window_take (&self->window, in, tile ? tile->row * tile->grid->grid.x.n + tile->column : 0);
+  if (ret == GST_FLOW_OK)
+    *out = gst_vidgen_window_pop (&self->window);
+  return ret;
+}

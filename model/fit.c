@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* One tile within a budget. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuse.h"
+#include "plan_internal.h"
+
+void vg_plan_note(struct vg_plan *p, const char *format, ...)
+{
+    size_t at = strlen(p->ways);
+    va_list args;
+    if (p->quiet)
+        return;
+    va_start(args, format);
+    if (at && at + 3 < sizeof p->ways)
+        at += (size_t)snprintf(p->ways + at, sizeof p->ways - at, "; ");
+    vsnprintf(p->ways + at, sizeof p->ways - at, format, args);
+    va_end(args);
+}
+
+enum vgk_status vg_plan_lay_out(struct vg_plan *p, int width, int height, struct vg_how how, struct vg_program **program,
+                                struct vgk_error *err)
+{
+    struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes, how.spill,
+                                         how.stream, how.measure};
+    enum vgk_status s = VGK_OK;
+    how.direct |= atomic_load(&p->model->no_winograd);
+    if (!p->bound || p->bound_width != width || p->bound_height != height || p->bound_how.direct != how.direct ||
+        p->bound_how.norms != how.norms) {
+        vg_net_free(&p->bound);
+        s = vg_model_bind(p->model, width, height, p->info.window, true, how.norms, &p->bound, err);
+        if (!s && p->backend->chains)
+            vg_net_chain(p->bound);
+        for (int i = 0; !s && i < p->bound->n_ops; i++)
+            if (p->bound->ops[i].op.kind == VGK_OP_CONV)
+                p->bound->ops[i].op.p.conv.exact_products = how.direct;
+        p->bound_width = width;
+        p->bound_height = height;
+        p->bound_how = how;
+    }
+    struct vg_net *net = s ? NULL : vg_net_ref(p->bound);
+    if (!s && (s = vg_program_make(net, p->backend, p->device, &request, program, err)))
+        vg_net_free(&net);
+    return s;
+}
+
+struct search {
+    struct vg_plan *plan;
+    int width, height;
+    struct vg_how how;
+    size_t max_bytes, least; /* of all that was tried */
+    struct vg_program *best;
+    size_t round_least;
+    int round_bands;
+    int kept; /* by the layout that needs least in this round: its largest_kept_buffer */
+};
+
+static enum vgk_status try_one(struct search *s, size_t *bytes)
+{
+    struct vg_program *p = NULL;
+    s->how.measure = true;
+    enum vgk_status status = vg_plan_lay_out(s->plan, s->width, s->height, s->how, &p, NULL);
+    s->how.measure = false;
+    if (status)
+        return status;
+    *bytes = vg_program_bytes(p);
+    if (*bytes < s->round_least) {
+        s->round_least = *bytes;
+        s->round_bands = s->how.bands;
+        s->kept = p->largest_kept_buffer;
+    }
+    if (*bytes < s->least)
+        s->least = *bytes;
+    vg_program_free(&p);
+    return *bytes > s->max_bytes ? VGK_OK : vg_plan_lay_out(s->plan, s->width, s->height, s->how, &s->best, NULL);
+}
+
+/* The fewest bands that fit.  What is carried from band to band grows with their number in the end. */
+static enum vgk_status try_bands(struct search *s)
+{
+    static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+    size_t before = SIZE_MAX, bytes;
+    int worse = 0;
+    s->round_least = SIZE_MAX;
+    s->round_bands = 0;
+    s->kept = -1;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && s->height / counts[i] >= 6 && worse < 2; i++) {
+        s->how.bands = counts[i];
+        enum vgk_status status = try_one(s, &bytes);
+        if (status || s->best)
+            return status;
+        worse = bytes < before ? 0 : worse + 1;
+        before = bytes;
+    }
+    return VGK_OK;
+}
+
+/* What a layout costs. */
+struct cost {
+    double work;
+    size_t bytes;
+};
+
+static struct cost price(struct search *s, int bands)
+{
+    struct cost c = {1e300, SIZE_MAX};
+    struct vg_program *p = NULL;
+    struct vg_how how = s->how;
+    how.bands = bands;
+    how.measure = true;
+    if (vg_plan_lay_out(s->plan, s->width, s->height, how, &p, NULL))
+        return c;
+    c = (struct cost){p->work, vg_program_bytes(p)};
+    vg_program_free(&p);
+    return c;
+}
+
+/* Buffer b goes to host memory, or is computed again where it is needed: whichever costs less, if it helps.  (What
+ * cannot be spilled costs the same as what is stored; so does the frame itself, which is there to be read again.) */
+static void give_up(struct search *s, bool *recompute, bool *spill, int b)
+{
+    int bands = s->round_bands ? s->round_bands : 2;
+    recompute[b] = true;
+    struct cost again = price(s, bands);
+    recompute[b] = false;
+    spill[b] = true;
+    struct cost moved = price(s, bands);
+    bool again_helps = again.bytes < s->round_least, moved_helps = moved.bytes < s->round_least;
+    if (again_helps == moved_helps ? again_helps ? again.work <= moved.work : again.bytes <= moved.bytes : again_helps) {
+        spill[b] = false;
+        recompute[b] = true;
+    }
+}
+
+static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
+
+enum vgk_status vg_plan_fit(struct vg_plan *plan, int width, int height, struct vg_how how, size_t max_bytes,
+                            size_t *least_bytes, struct vg_program **best)
+{
+    enum { ROUNDS = 32 };
+    struct search s = {.plan = plan, .width = width, .height = height, .how = how, .max_bytes = max_bytes,
+                       .least = SIZE_MAX, .round_least = SIZE_MAX};
+    const char *also = how.stream ? " with weights from host memory" : "";
+    size_t bytes = 0;
+    s.how.bands = 1;
+    enum vgk_status status = try_one(&s, &bytes);
+    if (status)
+        return status;
+    int nb = plan->bound->n_buffers;
+    if (!s.best)
+        vg_plan_note(plan, "the whole frame%s: %.1f MiB", also, mib(bytes));
+    bool *lists = s.best ? NULL : calloc(2 * (size_t)nb + 2, sizeof *lists);
+    if (!s.best && !lists)
+        status = VGK_ERR_NOMEM;
+    bool *recompute = lists, *spill = lists ? lists + nb + 1 : NULL;
+    s.how.recompute = recompute;
+    s.how.spill = spill;
+    for (int round = 0; !s.best && !status && round <= ROUNDS; round++) {
+        if (round == ROUNDS) { /* the least of all */
+            memset(recompute, 0, (size_t)nb);
+            memset(spill, 1, (size_t)nb);
+        }
+        status = try_bands(&s);
+        if (!round && !status && !s.best && s.round_bands)
+            vg_plan_note(plan, "bands%s: %.1f MiB in %d", also, mib(s.round_least), s.round_bands);
+        if (s.best || status || round == ROUNDS)
+            break;
+        if (s.kept < 0 && !round)
+            break; /* nothing is kept from pass to pass */
+        if (s.kept >= 0)
+            give_up(&s, recompute, spill, s.kept);
+        else
+            round = ROUNDS - 1;
+    }
+    if (!s.best && !status && lists && memchr(spill, 1, (size_t)nb))
+        vg_plan_note(plan, "bands with host memory%s: at least %.1f MiB", also, mib(s.least));
+    free(lists);
+    *least_bytes = s.least < *least_bytes ? s.least : *least_bytes;
+    *best = s.best;
+    return s.best ? VGK_OK : status == VGK_ERR_NOMEM ? status : VGK_ERR_UNSUPPORTED;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A run's insides, for its two files: run.c (programs), run_norms.c (which of them a frame runs through). */
+#ifndef VG_RUN_INTERNAL_H
+#define VG_RUN_INTERNAL_H
+
+#include "plan_internal.h"
+#include "run.h"
+#include "statistics.h"
+
+/* A step with its addresses. */
+struct bound_step {
+    struct vgk_op op;
+    struct vgk_tensor in[VG_MAX_OPERANDS], out;
+    const void *packed;
+    void *scratch;
+};
+
+/* A program with its addresses. */
+struct bound {
+    const struct vg_program *program;
+    char *packed, *fixed, *activations; /* where its sections lie */
+    struct bound_step *steps;
+    struct vgk_tensor *inputs, *outputs; /* of the graph */
+    char *host;                          /* host memory, NULL = none */
+    bool stale;                          /* a parameter changed: the prologue must run */
+};
+
+struct vg_run {
+    const struct vg_plan *plan;
+    char *arena;
+    struct bound main, exact, small; /* see struct vg_plan */
+    struct vg_run_norms {
+        struct vg_statistics statistics;
+        float *parameters;       /* all values, one behind the other */
+        bool kept;               /* PREVIOUS: there are statistics of a frame before */
+        bool ready;              /* program has its statistics */
+        bool comparing;          /* this frame's tiles with what lies at frame_at */
+        struct vgk_frame frame, *small; /* what lies at frame_at; the window's reduced frames */
+        double error_sum;
+        uint64_t error_values;
+    } norms;
+    bool begun;               /* there is a run before: its states */
+    int which;                /* copy of the states that it left */
+    struct vg_run_info info;
+    const int *stop;          /* NULL, or another thread's wish */
+};
+
+/* Where frames come from and go to: pictures, or the caller's tensors. */
+struct ends {
+    const struct vgk_frame *in, *out; /* [window], [emit]; out NULL: to nowhere */
+    int column, row;
+    struct vgk_matrix to, from;
+    float low[3], high[3];
+    const struct vgk_tensor *src, *dst; /* instead of pictures: of each input, and of the picture among the outputs; NULL
+                                           (data) = nothing */
+    int n_src;
+};
+
+/* run.c */
+struct vgk_tensor vg_run_at(const struct bound *, const struct vg_place *);
+struct ends vg_run_ends(const struct vg_run *, int column, int row, const struct vgk_frame *in,
+                        const struct vgk_colour *, const struct vgk_frame *out);
+enum vgk_status vg_run_program(struct vg_run *, struct bound *, const struct ends *, struct vgk_error *);
+
+/* run_norms.c */
+enum vgk_status vg_run_norms_open(struct vg_run *, struct vgk_error *);
+void vg_run_norms_close(struct vg_run *);
+/* A parameter's values may have changed. */
+enum vgk_status vg_run_norms_parameter(struct vg_run *, int i, const float *values, struct vgk_error *);
+enum vgk_status vg_run_steps(struct vg_run *, const struct ends *, struct vgk_error *);
+/* A tile's output, at (column, row), against the exact frame. */
+void vg_run_norms_compare(struct vg_run *, int column, int row, const struct vgk_frame *out);
+
+#endif
