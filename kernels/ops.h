@@ -190,12 +190,13 @@ struct vgk_index {
 
 /* Sampling at given places.  grid is f32 or wider: (x, y, z), -1 and 1 being the centres (align_corners) or the outer
  * edges of the first and last pixel.  CUBIC (a = -0.75) in 2 dimensions only.  Places that are not finite read as if
- * they lay just outside. */
+ * they lay just outside.  With `offsets` (LINEAR and CUBIC, t... = s...) the numbers are pixels, counted from the output's
+ * own place, and that sum is not rounded: a pixel's bits do not depend on where it lies. */
 enum vgk_sample_padding { VGK_SAMPLE_ZEROS, VGK_SAMPLE_BORDER, VGK_SAMPLE_REFLECTION };
 struct vgk_sample {
     enum vgk_resize_mode mode;
     enum vgk_sample_padding padding;
-    bool align_corners;
+    bool align_corners, offsets;
 };
 
 /* Scaled dot-product attention: in[0] q [N,H,L,d], in[1] k [N,G,S,d], in[2] v [N,G,S,e], in[3] mask [N,H,L,S] by strides

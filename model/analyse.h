@@ -14,7 +14,8 @@ struct vg_analysis {
     int64_t origin[VG_AXES];            /* tile origins are multiples of this: align, on every op's lattice */
 };
 
-/* Of the net's output `output` (index), and of its states: a piece of them needs no more around it than is told.  lattice: NULL for the mathematical field; else, for each op, the height and
+/* Of the net's output `output` (index), and of its states: a piece of them needs no more around it than is told.
+ * lattice: NULL for the mathematical field; else, for each op, the height and
  * width of the blocks that its kernel computes (backend.h): a pixel's bits depend on all inputs of its block, so lo and
  * hi are what bit-exact tiles need, whatever the phase of a cut.  VGK_ERR_UNSUPPORTED when the output is no picture of the frame: it has no
  * axes, or its size is not the input's times the scale (a model that crops its borders). */

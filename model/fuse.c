@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "warp.h"
+
 /* --- looking around --- */
 
 /* The op that makes operand `o` all by itself, seen whole, and that nobody else reads; NULL when there is none. */
@@ -443,7 +445,7 @@ enum vgk_status vg_net_fuse(struct vg_net *net)
 {
     static bool (*const passes[])(struct vg_net *, int) = {
         fuse_silu, fuse_instance_norm, fuse_pad, fuse_gain, fuse_norm_gain, fuse_act, fuse_residual,
-        fuse_norm_residual,
+        fuse_norm_residual, vg_net_find_warp,
     };
     for (bool again = true; again;) {
         again = false;

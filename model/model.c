@@ -182,7 +182,8 @@ static enum vgk_status bind_graph(struct vg_model *m, int width, int height, int
     return s;
 }
 
-enum vgk_status vg_model_bind_axes(struct vg_model *m, const int axis[VG_AXES], struct vg_net **net, struct vgk_error *err)
+enum vgk_status vg_model_bind_axes(struct vg_model *m, const int axis[VG_AXES], struct vg_net **net,
+                                   struct vgk_error *err)
 {
     const struct vg_summary *s = &m->summary;
     int width = s->fixed_width ? s->fixed_width : (int)vgk_round_up(64, (size_t)s->align_x);
@@ -223,7 +224,7 @@ static enum vgk_status analyse(struct vg_model *m, int size_x, int size_y, struc
         s = vg_net_analyse(net, m->frame_output, NULL, a, err);
         if (s)
             vgk_error_prefix(err, "%s", sum->path);
-        else if (!vg_port_of(&out->t, out->axis, &port)) {
+        else if (!vg_port_of(&out->t, out->axis, &m->roles.inputs[m->frame_input].port, &port)) {
             char text[128];
             s = vgk_fail(err, VGK_ERR_INVALID, "%s is no image model: output '%s' is %s, expected 3 channels, or 3 for each "
                          "frame", sum->path, out->name, vgk_tensor_describe(&out->t, text, sizeof text));
@@ -269,9 +270,8 @@ static enum vgk_status summarise(struct vg_model *m, struct vgk_error *err)
     enum vgk_status s = vg_window_read(m, err);
     if (!s && !(s = vg_model_find_scales(m, nominal_sizes[0], err)))
         s = analyse_any(m, &a, err);
-    for (size_t i = 0; i < sizeof nominal_windows / sizeof *nominal_windows && s && s != VGK_ERR_NOMEM && vg_window_open(m) &&
-                       !vg_modelinfo_text(m->info, "vidgen", "window");
-         i++) {
+    bool any = vg_window_open(m) && !vg_modelinfo_text(m->info, "vidgen", "window");
+    for (size_t i = 0; any && s && s != VGK_ERR_NOMEM && i < sizeof nominal_windows / sizeof *nominal_windows; i++) {
         struct vgk_error why = {{0}};
         sum->window = nominal_windows[i];
         s = analyse_any(m, &a, &why);

@@ -13,6 +13,8 @@
 
 #include "../kernels/frame.h"
 
+#define VG_MAX_WINDOW 256 /* frames, in or out */
+
 struct vg_model;
 
 /* An input that is not the frame: a style's weights, a strength. */
@@ -42,8 +44,8 @@ struct vg_summary {
     int centre;               /* the window's frame that the first emitted one stands for: emitted frame k stands for
                                  centre + k.  -1: an interpolator: they lie between the window's two frames, frame k at
                                  (k + 1) / (emit + 1) of the way */
-    int look_back, look_ahead; /* frames before and behind one that it depends on, as far as the graph tells; states carry
-                                 further back */
+    int look_back, look_ahead; /* frames before and behind one that it depends on, as far as the graph tells; states
+                                  carry further back */
     int n_states;             /* recurrent states: runs must be in order; vg_run_reset at a cut */
     int n_parameters;
     const struct vg_parameter *parameters;

@@ -8,8 +8,16 @@
  *     [vidgen]
  *     name=Starry, painted, pastel
  *     license=MIT
- *     input=image                 which input is the frame
+ *     input=image                 which input is the frame; several (x0;x1): a frame each, the oldest first
  *     output=output
+ *     layout=NCTHW                of the frame's input, where its dimensions leave a choice; also NCHW, NHWC, NTCHW, NTHWC
+ *     window=5                    frames that a run takes, where the model takes any number (default 8)
+ *     hop=1                       frames that the window moves on (default: as many as come out)
+ *     centre=2                    the frame of the window that the first one that comes out stands for; -1: it lies between
+ *                                 the two (default: the middle; of two frames: -1)
+ *     state=h_in:h_out;prev=x     inputs that take what an output gave, or another input got, in the run before
+ *     state-init=zero             what states begin with: zero or first (the first frame); for one: h_in-init
+ *     h_in-scale=1/2              a state's size, the frame's times this (default: what fits)
  *     range=0;1                   values of black and white in the input (0;255 and -1;1 are usual too)
  *     output-range=0;1
  *     channels=RGB                or BGR; output-channels the same
@@ -19,7 +27,9 @@
  *     default=1;0;0
  *     range=0;1
  *     labels=starry;painted;pastel
- */
+ *     size=40;48                  width and height of an input of an open size that is not the frame's
+ *
+ * roles.h tells how inputs and outputs are found without these. */
 #ifndef VG_MODELINFO_H
 #define VG_MODELINFO_H
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "warp.h"
 #include "window.h"
 
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
@@ -403,8 +404,13 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         return s;
     }
     int tiles = p->grid.x.n * p->grid.y.n;
-    bool exact = tiles == 1 || !model->summary.global;
-    if (!exact)
+    const char *rounded = tiles == 1 ? NULL : vg_net_rounded_places(p->program->net);
+    bool exact = tiles == 1 || (!model->summary.global && !rounded);
+    if (rounded && !model->summary.global)
+        snprintf(p->warning, sizeof p->warning, "%s runs in %d tiles, and node '%s' samples at places that are not those of "
+                 "the pixels and a flow: they are rounded otherwise in a tile, and bytes can be off by one",
+                 model->summary.name, tiles, rounded);
+    else if (!exact)
         snprintf(p->warning, sizeof p->warning, "%s runs in %d tiles, but depends on the whole frame (%s): each tile "
                  "is normalised by itself, so brightness and style can differ from tile to tile. Set tile-width and "
                  "tile-height to 0 and max-device-memory high enough for one tile to avoid that", model->summary.name,

@@ -5,12 +5,42 @@
 #include <stdlib.h>
 
 #include "plan_internal.h"
+#include "window.h"
 
 static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 
+static const char *input_name(const struct vg_model *m, int i) { return m->graph->values[m->graph->inputs[i]].name; }
+
 static const char *frame_name(const struct vg_model *m, bool input)
 {
-    return m->graph->values[input ? m->graph->inputs[m->frame_input] : m->graph->outputs[m->frame_output]].name;
+    return input ? input_name(m, m->frame_input) : m->graph->values[m->graph->outputs[m->frame_output]].name;
+}
+
+/* What a state is fed from. */
+static const char *state_source(const struct vg_model *m, const struct vg_state_role *s)
+{
+    return s->output < 0 ? input_name(m, s->source) : m->graph->values[m->graph->outputs[s->output]].name;
+}
+
+static void time_text(FILE *f, const struct vg_plan *p)
+{
+    const struct vg_model *m = p->model;
+    const struct vg_plan_info *i = &p->info;
+    if (i->window > 1 || i->emit > 1 || m->summary.n_states) {
+        fprintf(f, "time    %d frame%s in, %d out", i->window, i->window == 1 ? "" : "s", i->emit);
+        if (i->centre < 0)
+            fprintf(f, " between them%s", vg_window_time_input(m) < 0 ? "" : ", one run each");
+        else
+            fprintf(f, ", for frame %d%s", i->centre, i->emit > 1 ? " and those behind it" : "");
+        fprintf(f, "; hop %d; depends on %d before and %d behind\n", i->hop, m->summary.look_back, m->summary.look_ahead);
+    }
+    for (int k = 0; k < m->roles.n_states; k++) {
+        const struct vg_state_role *s = &m->roles.states[k];
+        char shape[128];
+        fprintf(f, "state   '%s' from '%s'%s, %s, begins with %s\n", input_name(m, s->input), state_source(m, s),
+                s->output < 0 ? " of the run before" : "",
+                vgk_tensor_describe(&p->states.state[k].t, shape, sizeof shape), s->first ? "the first frame" : "zeros");
+    }
 }
 
 char *vg_plan_text(const struct vg_plan *p)
@@ -24,7 +54,11 @@ char *vg_plan_text(const struct vg_plan *p)
         return NULL;
     fprintf(f, "model   %s (%s, opset %d, %d nodes -> %d ops)\n", s->name, s->path, s->opset, s->n_nodes,
             p->info.n_ops);
-    fprintf(f, "roles   frame '%s' in, '%s' out", frame_name(p->model, true), frame_name(p->model, false));
+    fprintf(f, "roles   frame ");
+    for (int i = 0; i < p->model->graph->n_inputs; i++)
+        if (p->model->roles.inputs[i].role == VG_ROLE_FRAME)
+            fprintf(f, "'%s' ", input_name(p->model, i));
+    fprintf(f, "in, '%s' out", frame_name(p->model, false));
     for (int i = 0; i < s->n_parameters; i++)
         fprintf(f, "%s %s[%d]", i ? "," : "; parameters", s->parameters[i].name, s->parameters[i].count);
     fprintf(f, "\nscale   %d/%d, align %dx%d, ", s->scale_num, s->scale_den, s->align_x, s->align_y);
@@ -33,6 +67,7 @@ char *vg_plan_text(const struct vg_plan *p)
     else
         fprintf(f, "halo left %d, right %d, top %d, bottom %d\n", s->halo_left, s->halo_right, s->halo_top,
                 s->halo_bottom);
+    time_text(f, p);
     fprintf(f, "frame   %dx%d in %dx%d tiles of %dx%d, %.1f %% computed twice, %s\n", x->frame, y->frame, x->n, y->n,
             x->tile, y->tile, 100 * ((1 + vg_axis_waste(x)) * (1 + vg_axis_waste(y)) - 1),
             !p->info.exact   ? "NOT equal to the untiled result"
@@ -42,9 +77,12 @@ char *vg_plan_text(const struct vg_plan *p)
         fprintf(f, "order   %d bands of about %d rows in %d pass%s; nothing is computed twice but across passes\n",
                 p->info.bands, (y->tile + p->info.bands - 1) / p->info.bands, p->info.levels,
                 p->info.levels == 1 ? "" : "es");
-    fprintf(f, "memory  %.2f MiB = weights %.2f + activations %.2f (lower bound %.2f; scratch up to %.2f)\n",
+    fprintf(f, "memory  %.2f MiB = weights %.2f + activations %.2f (lower bound %.2f; scratch up to %.2f)",
             mib(p->info.arena_bytes), mib(p->info.weight_bytes), mib(p->info.activation_bytes),
             mib(p->info.activation_floor), mib(p->info.scratch_bytes));
+    if (p->info.state_bytes)
+        fprintf(f, " + states %.2f (two copies)", mib(p->info.state_bytes));
+    fputc('\n', f);
     if (p->info.host_bytes)
         fprintf(f, "host    %.2f MiB outside of the device%s, %.2f MiB moved for a frame\n", mib(p->info.host_bytes),
                 p->info.streams ? ", weights among them" : "", mib(p->info.moved_bytes));
@@ -92,6 +130,24 @@ static void axis(FILE *f, const char *name, const struct vg_axis *a)
     fprintf(f, "}");
 }
 
+static void time_json(FILE *f, const struct vg_plan *p)
+{
+    const struct vg_model *m = p->model;
+    fprintf(f, ", \"window\": %d, \"emit\": %d, \"hop\": %d, \"centre\": %d, \"look-back\": %d, \"look-ahead\": %d, "
+            "\"states\": [", p->info.window, p->info.emit, p->info.hop, p->info.centre, m->summary.look_back,
+            m->summary.look_ahead);
+    for (int k = 0; k < m->roles.n_states; k++) {
+        size_t bytes = 0;
+        vgk_tensor_bytes(&p->states.state[k].t, &bytes);
+        fprintf(f, "%s{\"input\": ", k ? ", " : "");
+        quote(f, input_name(m, m->roles.states[k].input));
+        fprintf(f, ", \"from\": ");
+        quote(f, state_source(m, &m->roles.states[k]));
+        fprintf(f, ", \"bytes\": %zu}", bytes);
+    }
+    fprintf(f, "]");
+}
+
 char *vg_plan_json(const struct vg_plan *p)
 {
     const struct vg_summary *s = &p->model->summary;
@@ -119,15 +175,16 @@ char *vg_plan_json(const struct vg_plan *p)
         fprintf(f, ", \"count\": %d}", s->parameters[i].count);
     }
     fprintf(f, "]}");
+    time_json(f, p);
     axis(f, "x", &p->grid.x);
     axis(f, "y", &p->grid.y);
     fprintf(f, ", \"tiles\": %d, \"waste\": %.4f, \"exact\": %s, \"direct-products\": %s", p->grid.x.n * p->grid.y.n,
             (1 + vg_axis_waste(&p->grid.x)) * (1 + vg_axis_waste(&p->grid.y)) - 1, p->info.exact ? "true" : "false",
             p->info.direct ? "true" : "false");
     fprintf(f, ", \"bytes\": {\"arena\": %zu, \"weights\": %zu, \"activations\": %zu, \"activation-floor\": %zu, "
-            "\"scratch\": %zu, \"host\": %zu, \"moved\": %zu}", p->info.arena_bytes, p->info.weight_bytes,
-            p->info.activation_bytes, p->info.activation_floor, p->info.scratch_bytes, p->info.host_bytes,
-            p->info.moved_bytes);
+            "\"scratch\": %zu, \"states\": %zu, \"host\": %zu, \"moved\": %zu}", p->info.arena_bytes, p->info.weight_bytes,
+            p->info.activation_bytes, p->info.activation_floor, p->info.scratch_bytes, p->info.state_bytes,
+            p->info.host_bytes, p->info.moved_bytes);
     fprintf(f, ", \"spilled\": %d, \"recomputed\": %d, \"streams\": %s, \"not\": ", p->info.n_spilled, p->info.n_recomputed,
             p->info.streams ? "true" : "false");
     quote(f, p->info.ways);

@@ -51,7 +51,7 @@ static bool picture(const struct vg_value *v, const char *layout, bool stacked, 
             continue;
         if (p->time < 0 && t->dim[0] > 1) /* a batch of frames */
             p->time = 0;
-        if (p->time > 0 && t->dim[0] > 1)
+        if ((p->time > 0 && t->dim[0] > 1) || (p->time >= 0 && t->dim[p->time] > VG_MAX_WINDOW) || c > 3 * VG_MAX_WINDOW)
             continue;
         if (p->time >= 0)
             p->frames = t->dim[p->time] > 0 ? (int)t->dim[p->time] : 0;
@@ -68,7 +68,7 @@ static bool picture(const struct vg_value *v, const char *layout, bool stacked, 
 struct vgk_tensor vg_port_frame(const struct vg_port *p, const struct vgk_tensor *t, int k)
 {
     const int dims[4] = {-1, p->channel, p->axis[VG_Y], p->axis[VG_X]};
-    struct vgk_tensor from = p->time >= 0                ? vgk_tensor_slice(t, p->time, k, 1, 1)
+    struct vgk_tensor from = p->time >= 0             ? vgk_tensor_slice(t, p->time, k, 1, 1)
                              : t->dim[p->channel] > 3 ? vgk_tensor_slice(t, p->channel, 3 * k, 3, 1)
                                                       : *t;
     struct vgk_tensor frame = {.type = t->type, .rank = 4, .dim = {1}, .data = from.data};
@@ -79,22 +79,26 @@ struct vgk_tensor vg_port_frame(const struct vg_port *p, const struct vgk_tensor
     return frame;
 }
 
-bool vg_port_of(const struct vgk_tensor *t, const int axis[VG_AXES], struct vg_port *p)
+bool vg_port_of(const struct vgk_tensor *t, const int axis[VG_AXES], const struct vg_port *input, struct vg_port *p)
 {
     *p = (struct vg_port){.time = -1, .channel = -1, .axis = {axis[VG_X], axis[VG_Y]}, .frames = 1};
-    for (int d = t->rank - 1; d > 0; d--) /* of two, the one further in front, as in [1,3,3,H,W] */
+    for (int d = t->rank - 1; d > 0; d--)
         if (d != axis[VG_X] && d != axis[VG_Y] && t->dim[d] == 3)
             p->channel = d;
+    if (input->time >= 0 && input->axis[VG_Y] == axis[VG_Y] && input->channel < t->rank && t->dim[input->channel] == 3)
+        p->channel = input->channel;
     for (int d = 1; d < t->rank && p->channel < 0 && t->rank == 4; d++)
         if (d != axis[VG_X] && d != axis[VG_Y] && t->dim[d] % 3 == 0 && t->dim[d] > 0)
             p->channel = d;
     if (p->channel < 0 || t->rank < 4 || t->rank > 5)
         return false;
+    if (t->dim[p->channel] > 3 * VG_MAX_WINDOW)
+        return false;
     if (t->dim[p->channel] > 3)
         p->frames = (int)(t->dim[p->channel] / 3);
     for (int d = 0; d < t->rank; d++)
         if (d != axis[VG_X] && d != axis[VG_Y] && d != p->channel && (d > 0 || t->dim[0] > 1)) {
-            if (p->time >= 0 || p->frames > 1)
+            if (p->time >= 0 || p->frames > 1 || t->dim[d] > VG_MAX_WINDOW)
                 return false;
             p->time = d;
         }
@@ -105,15 +109,16 @@ bool vg_port_of(const struct vgk_tensor *t, const int axis[VG_AXES], struct vg_p
 
 /* --- states --- */
 
-/* The names of a state's ends are equal but for how they begin or end.  The first pair that names an output is taken. */
+/* The names of a state's ends are equal but for how they begin or end.  The first pair that names an output is
+ * taken. */
 static const struct {
     bool begin;
     const char *in, *out;
 } ends[] = {
-    {false, "_in", "_out"},  {true, "in_", "out_"},    {false, "in", "out"}, {true, "past_", "present_"},
+    {false, "_in", "_out"},   {true, "in_", "out_"},     {false, "in", "out"},   {true, "past_", "present_"},
     {true, "prev_", "next_"}, {false, "_prev", "_next"}, {true, "old_", "new_"}, {true, "prev_", ""},
-    {false, "_prev", ""},    {false, "i", "o"},        {false, "0", "n"},    {false, "", "_out"},
-    {false, "", "_new"},     {false, "", "n"},
+    {false, "_prev", ""},     {false, "i", "o"},         {false, "0", "n"},      {false, "", "_out"},
+    {false, "", "_new"},      {false, "", "n"},
 };
 
 static bool renamed(const char *in, const char *out, bool begin, const char *from, const char *to)
@@ -141,9 +146,9 @@ static bool may_be_picture(const struct finder *f, int o)
 {
     const struct vgk_tensor *t = &output(f, o)->tensor;
     struct vg_port p;
-    return !f->state_output[o] && (t->type == VGK_NONE || t->rank < 2 ||
-                                   ((t->rank == 4 || t->rank == 5) && t->dim[1] < 0) ||
-                                   picture(output(f, o), NULL, true, &p));
+    return !f->state_output[o] &&
+           (t->type == VGK_NONE || t->rank < 2 || ((t->rank == 4 || t->rank == 5) && t->dim[1] < 0) ||
+            picture(output(f, o), NULL, true, &p));
 }
 
 /* The output that a name like this input's belongs to, -1.  Some output must be left to be the picture. */
@@ -198,9 +203,14 @@ static enum vgk_status named_states(struct finder *f)
             *middle = '\0';
         int in = index_of(f, true, item), to = middle ? index_of(f, !colon, middle + 1) : -1;
         if (in < 0 || to < 0 || f->r->n_states == f->g->n_inputs || (!colon && to == in))
-            return vgk_fail(f->err, VGK_ERR_INVALID, "%s: state %s%s%s: expected INPUT:OUTPUT, or INPUT=INPUT for what the "
-                            "other one got in the run before, by names that the model has", f->name, item,
-                            colon ? ":" : middle ? "=" : "", middle ? middle + 1 : "");
+            return vgk_fail(f->err, VGK_ERR_INVALID,
+                            "%s: state %s%s%s: expected INPUT:OUTPUT, or INPUT=INPUT for what the "
+                            "other one got in the run before, by names that the model has",
+                            f->name, item,
+                            colon    ? ":"
+                            : middle ? "="
+                                     : "",
+                            middle ? middle + 1 : "");
         s = add_state(f, in, colon ? to : -1, to);
     }
     return s;
@@ -236,10 +246,12 @@ static enum vgk_status not_an_image_model(const struct finder *f, bool in)
 {
     char all[400];
     describe_all(f, in, all, sizeof all);
-    return vgk_fail(f->err, VGK_ERR_INVALID, "%s is no image model: expected an %s f32[1,3,height,width] (or "
-                    "[1,height,width,3], or several frames), it has: %s%s; name the right one in the .modelinfo file (key "
-                    "%s) if there is one", f->name, in ? "input" : "output", all, in ? no_pictures(f) : "",
-                    in ? "input" : "output");
+    return vgk_fail(
+        f->err, VGK_ERR_INVALID,
+        "%s is no image model: expected an %s f32[1,3,height,width] (or "
+        "[1,height,width,3], or several frames), it has: %s%s; name the right one in the .modelinfo file (key "
+        "%s) if there is one",
+        f->name, in ? "input" : "output", all, in ? no_pictures(f) : "", in ? "input" : "output");
 }
 
 static void take_frame(struct finder *f, int i, const struct vg_port *port)
@@ -331,12 +343,16 @@ static enum vgk_status find_output(struct finder *f)
         if (wanted ? !strcmp(output(f, i)->name, wanted) : may_be_picture(f, i))
             f->r->frame_output = i;
     }
+    struct vg_port p;
+    for (int i = 0; i < f->g->n_outputs && f->r->frame_output < 0 && !wanted; i++) /* the picture is a state, too */
+        if (picture(output(f, i), NULL, true, &p))
+            f->r->frame_output = i;
     if (f->r->frame_output >= 0)
         return VGK_OK;
     describe_all(f, false, all, sizeof all);
     return !wanted ? not_an_image_model(f, false)
-                   : vgk_fail(f->err, VGK_ERR_INVALID, "%s: the sidecar names the output '%s', the model has: %s", f->name,
-                              wanted, all);
+                   : vgk_fail(f->err, VGK_ERR_INVALID, "%s: the sidecar names the output '%s', the model has: %s",
+                              f->name, wanted, all);
 }
 
 /* --- sizes --- */
@@ -348,7 +364,8 @@ static void find_axes(const struct finder *f, int i, struct vg_input_size *size)
     const struct vg_port *p = &f->r->inputs[f->r->frame_input].port;
     for (int a = 0; a < VG_AXES; a++) {
         int d = p->axis[a] + v->tensor.rank - of->tensor.rank;
-        size->axis[a] = d >= 1 && (v->tensor.dim[d] < 0 || (of->tensor.dim[p->axis[a]] > 1 && v->tensor.dim[d] > 1)) ? d : -1;
+        size->axis[a] =
+            d >= 1 && (v->tensor.dim[d] < 0 || (of->tensor.dim[p->axis[a]] > 1 && v->tensor.dim[d] > 1)) ? d : -1;
         size->num[a] = size->den[a] = 1;
     }
     if (size->axis[VG_X] < 0 || size->axis[VG_Y] < 0)
@@ -407,9 +424,11 @@ static enum vgk_status parameter_size(struct finder *f, int i, struct vg_input_s
             continue;
         }
         if (open == n || given[open] < 1 || given[open] > 16384 || given[open] != (double)(int)given[open])
-            return vgk_fail(f->err, VGK_ERR_UNSUPPORTED, "%s: input '%s' %s is open in its size, and that is not the "
-                            "frame's: give it in the .modelinfo file, [%s] size=WIDTH;HEIGHT (the last dimension first)",
-                            f->name, v->name, vgk_tensor_describe(&v->tensor, text, sizeof text), group);
+            return vgk_fail(
+                f->err, VGK_ERR_UNSUPPORTED,
+                "%s: input '%s' %s is open in its size, and that is not the "
+                "frame's: give it in the .modelinfo file, [%s] size=WIDTH;HEIGHT (the last dimension first)",
+                f->name, v->name, vgk_tensor_describe(&v->tensor, text, sizeof text), group);
         size->dim[d] = (int64_t)given[open++];
     }
     return VGK_OK;
@@ -420,7 +439,8 @@ static bool is_time(const struct finder *f, int i)
 {
     static const char *const names[] = {"t", "time", "timestep", "dt", NULL};
     const struct vg_value *v = input(f, i);
-    const char *cond = vg_modelinfo_text(f->info, "vidgen", "cond"), *centre = vg_modelinfo_text(f->info, "vidgen", "centre");
+    const char *cond = vg_modelinfo_text(f->info, "vidgen", "cond"),
+               *centre = vg_modelinfo_text(f->info, "vidgen", "centre");
     char group[256];
     bool named = cond && !strcmp(cond, "time");
     snprintf(group, sizeof group, "vidgen parameter %s", v->name);
@@ -468,8 +488,10 @@ static enum vgk_status find_sizes(struct finder *f)
             if (size->dim[d] < 0 && d != size->axis[VG_X] && d != size->axis[VG_Y] &&
                 !(role->role == VG_ROLE_FRAME && d == role->port.time)) {
                 if (d > 0)
-                    return vgk_fail(f->err, VGK_ERR_UNSUPPORTED, "%s: dimension %d of input '%s' is open, and neither rows, "
-                                    "columns nor frames", f->name, d, input(f, i)->name);
+                    return vgk_fail(f->err, VGK_ERR_UNSUPPORTED,
+                                    "%s: dimension %d of input '%s' is open, and neither rows, "
+                                    "columns nor frames",
+                                    f->name, d, input(f, i)->name);
                 size->dim[d] = 1;
             }
     }

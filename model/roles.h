@@ -15,6 +15,7 @@
 #define VG_ROLES_H
 
 #include "bind.h"
+#include "model.h"
 #include "modelinfo.h"
 
 enum vg_role { VG_ROLE_FRAME, VG_ROLE_STATE, VG_ROLE_MAP, VG_ROLE_TIME, VG_ROLE_PARAMETER };
@@ -47,13 +48,14 @@ struct vg_roles {
     struct vg_state_role *states;
 };
 
-/* All memory lies in the arena.  `name` is for messages.  VGK_ERR_INVALID: has no pictures, or the sidecar names what is
- * not there.  VGK_ERR_UNSUPPORTED: an input whose size nothing tells. */
+/* All memory lies in the arena.  `name` is for messages.  VGK_ERR_INVALID: has no pictures, or the sidecar names what
+ * is not there.  VGK_ERR_UNSUPPORTED: an input whose size nothing tells. */
 enum vgk_status vg_roles_find(const struct vg_graph *, const struct vg_modelinfo *, const char *name, struct vg_arena *,
                               struct vg_roles *, struct vgk_error *);
 
-/* A tensor with axes where they are: how frames lie in it.  False when it has no three channels. */
-bool vg_port_of(const struct vgk_tensor *, const int axis[VG_AXES], struct vg_port *);
+/* An output with axes where they are: how frames lie in it; where that leaves a choice, as in the input.  False when it
+ * has no three channels. */
+bool vg_port_of(const struct vgk_tensor *, const int axis[VG_AXES], const struct vg_port *input, struct vg_port *);
 
 /* Frame k of those in `t` as [1,3,H,W]. */
 struct vgk_tensor vg_port_frame(const struct vg_port *, const struct vgk_tensor *t, int k);

@@ -309,7 +309,8 @@ static enum vgk_status write_frames(struct vg_run *r, const struct ends *e, cons
     enum vgk_status s = VGK_OK;
     if (step->begin >= e->out->height) /* rows that only pad the frame */
         return VGK_OK;
-    vg_port_of(from, net->values[net->outputs[step->what]].axis, &port);
+    vg_port_of(from, net->values[net->outputs[step->what]].axis,
+               &p->model->roles.inputs[p->model->frame_input].port, &port);
     for (int k = 0; !s && k < port.frames; k++) {
         struct vgk_frame rows = frame_rows(&e->out[k], step->begin, step->end);
         struct vgk_frame alpha = frame_rows(&e->in[stands_for(&p->info, k)], step->begin * sum->scale_den / sum->scale_num,

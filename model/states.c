@@ -31,9 +31,10 @@ enum vgk_status vg_model_find_scales(struct vg_model *m, int size, struct vgk_er
         if (r->states[i].scale_known || k < n)
             continue;
         if (n == MAX_GROUPS)
-            return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s: the sizes of its states are not told; give them in the .modelinfo "
-                            "file, such as %s-scale=1/2", m->summary.path,
-                            m->graph->values[m->graph->inputs[r->states[i].input]].name);
+            return vgk_fail(err, VGK_ERR_UNSUPPORTED,
+                            "%s: the sizes of its states are not told; give them in the .modelinfo "
+                            "file, such as %s-scale=1/2",
+                            m->summary.path, m->graph->values[m->graph->inputs[r->states[i].input]].name);
         leader[n++] = i;
         tries *= N_SCALES;
     }
@@ -56,6 +57,15 @@ enum vgk_status vg_model_find_scales(struct vg_model *m, int size, struct vgk_er
 }
 
 /* --- where they lie --- */
+
+/* Of a map, the dimension that is neither the batch nor rows nor columns. */
+static int planes_dim(const struct vg_input_size *size)
+{
+    int d = 1;
+    while (d == size->axis[VG_X] || d == size->axis[VG_Y])
+        d++;
+    return d;
+}
 
 static int extent(const struct vg_axis *a) { return a->origin[a->n - 1] + a->tile; }
 
@@ -91,7 +101,8 @@ enum vgk_status vg_states_lay_out(const struct vg_model *m, const struct vg_grid
     for (int i = 0; i < m->graph->n_inputs; i++)
         if (r->inputs[i].role == VG_ROLE_MAP) {
             s->map[i] = s->bytes;
-            s->bytes += vgk_round_up((size_t)r->inputs[i].size.dim[1] * sizeof(float), VGK_ALIGN);
+            s->bytes += vgk_round_up((size_t)r->inputs[i].size.dim[planes_dim(&r->inputs[i].size)] * sizeof(float),
+                                     VGK_ALIGN);
         }
     return VGK_OK;
 }
@@ -121,14 +132,13 @@ enum vgk_status vg_fill(const struct vg_plan *p, float value, const struct vgk_t
     return vg_copy(p, &src, to, err);
 }
 
-/* [1,C,1,1] repeated over [1,C,H,W] */
 enum vgk_status vg_map_fill(const struct vg_plan *p, char *section, int input, const struct vgk_tensor *to,
                             struct vgk_error *err)
 {
     struct vgk_tensor src = *to;
     memset(src.stride, 0, sizeof src.stride);
     src.type = VGK_F32;
-    src.stride[1] = 1;
+    src.stride[planes_dim(&p->model->roles.inputs[input].size)] = 1;
     src.data = section + p->states.map[input];
     return vg_copy(p, &src, to, err);
 }

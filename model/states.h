@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a model keeps from run to run: recurrent states, and the frame before where it wants that.
  *
- * States lie in frame coordinates, at the end of the plan's arena, and twice: runs read what the window before left, and
- * write what the next one reads.  A tile reads all of its pixels, those beside its core from its neighbours' cores; it
+ * States lie in frame coordinates, at the end of the plan's arena, and twice: runs read what the window before left,
+ * and write what the next one reads.  A tile reads all of its pixels, those beside its core from its neighbours' cores; it
  * writes its core alone.  So tiles see the very states that the whole frame sees.
  *
  * Behind the states there are the values that fill maps (roles.h). */
@@ -30,7 +30,8 @@ struct vg_states {
 enum vgk_status vg_model_find_scales(struct vg_model *, int size, struct vgk_error *);
 
 /* The grid tells how large the padded frame is; all grids that the planner makes for a frame agree about that. */
-enum vgk_status vg_states_lay_out(const struct vg_model *, const struct vg_grid *, struct vg_states *, struct vgk_error *);
+enum vgk_status vg_states_lay_out(const struct vg_model *, const struct vg_grid *, struct vg_states *,
+                                  struct vgk_error *);
 void vg_states_free(struct vg_states *);
 
 /* The tile's part of state i: to the net's input `to`, and from the net's output `from` (its core only).  which: the

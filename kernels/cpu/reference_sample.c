@@ -15,12 +15,12 @@ static void places(void *arg, int64_t begin, int64_t end, int thread)
     const struct job *j = arg;
     const struct vgk_tensor *x = &j->op->in[0], *grid = &j->op->in[1], *y = j->op->out;
     for (int64_t p = begin; p < end; p++) {
-        int64_t rest = p, at = 0, to = 0, from;
+        int64_t rest = p, at = 0, to = 0, from, place[VGK_MAX_SPATIAL];
         for (int d = j->spatial - 1; d >= 0; d--) {
-            int64_t i = rest % y->dim[2 + d];
+            place[d] = rest % y->dim[2 + d];
             rest /= y->dim[2 + d];
-            at += i * grid->stride[1 + d];
-            to += i * y->stride[2 + d];
+            at += place[d] * grid->stride[1 + d];
+            to += place[d] * y->stride[2 + d];
         }
         at += rest * grid->stride[0];
         to += rest * y->stride[0];
@@ -30,7 +30,7 @@ static void places(void *arg, int64_t begin, int64_t end, int thread)
         for (int d = 0; d < j->spatial; d++) {
             double g;
             vgk_load_f64(&g, grid, at + (j->spatial - 1 - d) * grid->stride[grid->rank - 1], 0, 1);
-            vgk_sample_taps(&j->op->p.sample, g, x->dim[2 + d], &taps[d]);
+            vgk_sample_taps(&j->op->p.sample, g, place[d], x->dim[2 + d], &taps[d]);
             total *= taps[d].n;
         }
         for (int64_t c = 0; c < y->dim[1]; c++) {

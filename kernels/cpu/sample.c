@@ -52,7 +52,7 @@ static void places(void *arg, int64_t begin, int64_t end, int thread)
         for (int d = 0; d < j->spatial; d++) { /* each dimension multiplies what there is by its taps */
             struct vgk_taps taps;
             float g = ((const float *)grid->data)[at + (j->spatial - 1 - d) * grid->stride[grid->rank - 1]];
-            vgk_sample_taps(&j->op->p.sample, (double)g, x->dim[2 + d], &taps);
+            vgk_sample_taps(&j->op->p.sample, (double)g, place[d], x->dim[2 + d], &taps);
             for (int k = n * taps.n - 1; k >= 0; k--) {
                 offset[k] = offset[k / taps.n] + taps.index[k % taps.n] * x->stride[2 + d];
                 w[k] = w[k / taps.n] * taps.weight[k % taps.n];

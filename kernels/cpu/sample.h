@@ -11,8 +11,8 @@ struct vgk_taps {
     double weight[4]; /* 0: what is there does not count */
 };
 
-/* g: the grid's number for this dimension of `size` pixels. */
-void vgk_sample_taps(const struct vgk_sample *, double g, int64_t size, struct vgk_taps *);
+/* g: the grid's number for this dimension of `size` pixels; at: the output's place in it. */
+void vgk_sample_taps(const struct vgk_sample *, double g, int64_t at, int64_t size, struct vgk_taps *);
 
 extern const struct vgk_cpu_family vgk_cpu_sample; /* sample.c: channels-last f32 */
 

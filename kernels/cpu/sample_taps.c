@@ -26,7 +26,30 @@ static void cubic(double t, double *w)
     w[3] = ((a * z - 5 * a) * z + 8 * a) * z - 4 * a;
 }
 
-void vgk_sample_taps(const struct vgk_sample *p, double g, int64_t size, struct vgk_taps *taps)
+/* at + g as a whole number and a rest in [0, 1], put back into the picture by mirrors or at its border: only whole numbers
+ * are added to whole numbers, so that the rest is the same wherever `at` lies. */
+static double offset_place(const struct vgk_sample *p, double g, int64_t at, double last, double *t)
+{
+    g = isnan(g) ? -2 - (double)at : clamp(g, -1e9, 1e9);
+    double x = (double)at + floor(g), edge = p->align_corners ? 0 : 1; /* mirrors at -edge / 2 and last + edge / 2 */
+    *t = g - floor(g);
+    if (p->padding == VGK_SAMPLE_BORDER && (x + *t < -edge / 2 || x + *t > last + edge / 2)) {
+        *t = 0;
+        return x < 0 ? 0 : last;
+    }
+    if (p->padding != VGK_SAMPLE_REFLECTION)
+        return x;
+    double period = 2 * (last + edge);
+    x -= period > 0 ? floor(x / period) * period : x;
+    x -= x + *t >= period - edge / 2 ? period : 0;
+    if (x + *t > last + edge / 2) { /* x + t -> period - edge - (x + t) */
+        x = period - edge - x - (*t > 0);
+        *t = *t > 0 ? 1 - *t : 0;
+    }
+    return x;
+}
+
+void vgk_sample_taps(const struct vgk_sample *p, double g, int64_t at, int64_t size, struct vgk_taps *taps)
 {
     double last = (double)(size - 1), low = p->align_corners ? 0 : -0.5, high = p->align_corners ? last : last + 0.5;
     double x = p->align_corners ? (g + 1) / 2 * last : ((g + 1) * (double)size - 1) / 2;
@@ -40,6 +63,8 @@ void vgk_sample_taps(const struct vgk_sample *p, double g, int64_t size, struct 
             x = reflect(x, low, high);
     }
     double first = p->mode == VGK_NEAREST ? nearbyint(x) : floor(x), t = x - first;
+    if (p->offsets)
+        first = offset_place(p, g, at, last, &t);
     taps->n = p->mode == VGK_NEAREST ? 1 : p->mode == VGK_LINEAR ? 2 : 4;
     if (p->mode == VGK_CUBIC) {
         first -= 1;

@@ -195,9 +195,15 @@ int main(int argc, char **argv)
         out = rgb_frame(vg_axis_scale(&info->grid->x, request.width), vg_axis_scale(&info->grid->y, request.height));
         if (!in.plane[0] || !out.plane[0])
             s = vgk_fail(&err, VGK_ERR_NOMEM, "no memory for the frames");
+        struct vgk_frame window[VG_MAX_WINDOW], emitted[VG_MAX_WINDOW];
+        for (int i = 0; i < VG_MAX_WINDOW; i++) { /* the same picture, however many the model takes and gives */
+            window[i] = in;
+            emitted[i] = out;
+        }
         for (; at_round < rounds && !s; at_round++) {
             at_call = 0;
-            s = vg_run_tile(run, 0, 0, &in, &colour, &out, &err);
+            s = vg_run_tile(run, 0, 0, window, &colour, emitted, &err);
+            vg_run_next(run);
         }
         if (!s)
             report(rounds);

@@ -56,11 +56,22 @@ static int scaled(const struct vg_axis *axis, int i)
     return axis->origin[i] ? vg_axis_scale(axis, axis->origin[i]) : 0;
 }
 
+/* The same picture for all frames that the model takes and gives. */
+static enum vgk_status run_tile(struct vg_run *run, int column, int row, const struct vgk_frame *in,
+                                const struct vgk_frame *out, struct vgk_error *err)
+{
+    struct vgk_frame window[VG_MAX_WINDOW], emitted[VG_MAX_WINDOW];
+    for (int i = 0; i < VG_MAX_WINDOW; i++) {
+        window[i] = *in;
+        emitted[i] = *out;
+    }
+    return vg_run_tile(run, column, row, window, &(struct vgk_colour){.full_range = true}, emitted, err);
+}
+
 /* All tiles of a frame. */
 static enum vgk_status run_frame(struct vg_run *run, const struct vg_grid *grid, const struct vgk_frame *in,
                                  const struct vgk_frame *out, struct vgk_error *err)
 {
-    const struct vgk_colour colour = {.full_range = true};
     enum vgk_status s = VGK_OK;
     for (int y = 0; y < grid->y.n && !s; y++)
         for (int x = 0; x < grid->x.n && !s; x++) {
@@ -71,7 +82,7 @@ static enum vgk_status run_frame(struct vg_run *run, const struct vg_grid *grid,
             to.width = vg_axis_scale(&grid->x, grid->x.tile);
             to.height = vg_axis_scale(&grid->y, grid->y.tile);
             to.plane[0] += scaled(&grid->y, y) * to.stride[0] + 3 * scaled(&grid->x, x);
-            s = vg_run_tile(run, x, y, &from, &colour, &to, err);
+            s = run_tile(run, x, y, &from, &to, err);
         }
     vg_run_next(run);
     return s;
@@ -152,7 +163,7 @@ int main(int argc, char **argv)
         if (good && from)
             good = transfer(from, "rb", &in);
         if (good && to) {
-            s = vg_run_tile(run, 0, 0, &in, &(struct vgk_colour){.full_range = true}, &out, &err);
+            s = run_tile(run, 0, 0, &in, &out, &err);
             good = !s && transfer(to, "wb", &out);
         } else if (good) {
             s = serve(run, info, &in, &out, &err);

@@ -68,9 +68,10 @@ static void samples(void)
         int spatial = kit_int(1, 3);
         int64_t dim[5] = {kit_int(1, 2), kit_int(1, 40)}, out[5] = {dim[0], dim[1]}, places[5] = {dim[0]};
         void *m[3];
+        bool offsets = k % 3 == 2;
         for (int d = 0; d < spatial; d++) {
             dim[2 + d] = kit_int(1, 9);
-            out[2 + d] = places[1 + d] = kit_int(1, 9);
+            out[2 + d] = places[1 + d] = offsets ? dim[2 + d] : kit_int(1, 9);
         }
         places[1 + spatial] = spatial;
         struct vgk_tensor in[2] = {view(2 + spatial, dim, &m[0]), view(2 + spatial, places, &m[1])},
@@ -79,10 +80,60 @@ static void samples(void)
         for (int64_t i = 0; i < vgk_tensor_count(&in[1]); i++)
             cpukit_set(&in[1], i, kit_int(0, 3) ? (float)kit_real(-1.5, 1.5) : special[kit_int(0, 8)]);
         struct vgk_op op = {.kind = VGK_OP_SAMPLE, .n_in = 2, .n_out = 1, .in = in, .out = &y,
-            .p.sample = {spatial == 2 ? kit_int(0, 2) : kit_int(0, 1), kit_int(0, 2), kit_int(0, 1)}};
+            .p.sample = {spatial == 2 ? kit_int(offsets, 2) : kit_int(offsets, 1), kit_int(0, 2), kit_int(0, 1), offsets}};
         compare(&vgk_cpu_sample, &op, 3e-6, 1e-6, "sample");
         for (int i = 0; i < 3; i++)
             free(m[i]);
+    }
+}
+
+/* Offsets against the grid that says the same; and a part of a picture against all of it: the same bits. */
+static void sample_offsets(void)
+{
+    enum { W = 40, H = 30, AT = 11, PART = 16, EDGE = 5, C = 5 };
+    for (int k = 0; k < 12; k++) {
+        struct vgk_sample how = {k % 2 ? VGK_CUBIC : VGK_LINEAR, k % 3, k / 6, true};
+        struct vgk_tensor x = f32_last(1, C, H, W), flow = f32_rows(1, H, W, 2), grid = f32_rows(1, H, W, 2),
+                          y = f32_last(1, C, H, W), z = f32_last(1, C, H, W), in[2] = {x, flow};
+        struct vgk_op op = {.kind = VGK_OP_SAMPLE, .n_in = 2, .n_out = 1, .in = in, .out = &y, .p.sample = how};
+        int wrong = 0;
+        cpukit_random(&x, -1, 1);
+        cpukit_random(&flow, -3, 3);
+        for (int64_t i = 0; i < vgk_tensor_count(&flow); i++) { /* some far beyond the edges */
+            if (kit_int(0, 9) == 0)
+                cpukit_set(&flow, i, (float)kit_real(-100, 100));
+            double size = i % 2 ? H : W, at = (double)cpukit_get(&flow, i) + (double)(i % 2 ? i / 2 / W : i / 2 % W);
+            cpukit_set(&grid, i, (float)(how.align_corners ? 2 * at / (size - 1) - 1 : (2 * at + 1) / size - 1));
+        }
+        expect(cpukit_run(dev, &op, NULL) == VGK_OK);
+        op.p.sample.offsets = false;
+        in[1] = grid;
+        op.out = &z;
+        expect(cpukit_run(dev, &op, NULL) == VGK_OK);
+        for (int64_t i = 0; i < vgk_tensor_count(&y); i++)
+            wrong += !(fabs((double)cpukit_get(&y, i) - (double)cpukit_get(&z, i)) < 2e-4);
+        expectf(!wrong, "mode %d, padding %d, align %d: %d differ from the grid's", how.mode, how.padding, how.align_corners,
+                wrong);
+        for (int64_t i = 0; i < vgk_tensor_count(&flow); i++)
+            cpukit_set(&flow, i, (float)fmod((double)cpukit_get(&flow, i), EDGE - 2));
+        in[1] = flow;
+        op.p.sample.offsets = true;
+        op.out = &y;
+        expect(cpukit_run(dev, &op, NULL) == VGK_OK);
+        struct vgk_tensor part[2] = {vgk_tensor_slice(&x, 3, AT, PART, 1), vgk_tensor_slice(&flow, 2, AT, PART, 1)};
+        struct vgk_tensor to = vgk_tensor_slice(&z, 3, AT, PART, 1), b = vgk_tensor_slice(&to, 3, EDGE, PART - 2 * EDGE, 1),
+                          a = vgk_tensor_slice(&y, 3, AT + EDGE, PART - 2 * EDGE, 1);
+        op.in = part;
+        op.out = &to;
+        expect(cpukit_run(dev, &op, NULL) == VGK_OK);
+        wrong = 0;
+        for (int64_t i = 0; i < vgk_tensor_count(&a); i++)
+            wrong += cpukit_get(&a, i) != cpukit_get(&b, i);
+        expectf(!wrong, "mode %d, padding %d, align %d: %d values of a part have other bits", how.mode, how.padding,
+                how.align_corners, wrong);
+        void *const blocks[] = {x.data, flow.data, grid.data, y.data, z.data};
+        for (int i = 0; i < 5; i++)
+            free(blocks[i]);
     }
 }
 
@@ -523,6 +574,7 @@ int main(void)
             }
             run(positions);
             run(queries_alone);
+            run(sample_offsets);
             vgk_cpu.close(&dev);
         }
     run(threads_agree);

@@ -31,7 +31,7 @@ static void compare_quantised(const struct vgk_tensor *a, const struct vgk_tenso
 static enum vgk_status bind(const struct vg_graph *g, const struct vgk_tensor *in, struct vgk_device *cpu,
                             struct vg_net **net, struct vgk_error *err)
 {
-    struct vg_input_size sizes[MAX_IO];
+    struct vg_input_size sizes[MAX_IO] = {{0}};
     for (int i = 0; i < g->n_inputs; i++) {
         sizes[i].rank = in[i].rank;
         memcpy(sizes[i].dim, in[i].dim, sizeof sizes[i].dim);
