@@ -347,13 +347,14 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     } else if (tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
         struct way ways[2] = {{false, whole.program}, {true, NULL}};
         s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
-        if ((!s || s == VGK_ERR_INVALID) && blocks(whole.program)) { /* direct products need a smaller halo */
+        if ((!s || s == VGK_ERR_INVALID) && blocks(whole.program)) {
+            /* Direct products need a smaller halo.  The very bits of the untiled frame are worth twice the work. */
             struct cut direct = {.program = NULL};
             struct vgk_error why = {{0}};
             enum vgk_status d = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.direct = true},
                                                 &ways[1].whole, &why);
             d = d ? d : cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &direct, &why);
-            if (!d && (s || frame_work(&direct) < frame_work(&best))) {
+            if (!d && (s || 2 * frame_work(&direct) < frame_work(&best))) {
                 vg_program_free(&best.program);
                 best = direct;
                 s = VGK_OK;
