@@ -352,11 +352,15 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
                 s = VGK_OK;
             } else {
                 vg_program_free(&direct.program);
-                if (s && err)
-                    *err = why;
-                s = s ? d : s;
+                if (s || d == VGK_ERR_NOMEM) {
+                    s = d;
+                    if (err)
+                        *err = why;
+                }
             }
             vg_program_free(&ways[1].whole);
+            if (!s && !best.direct) /* those of the grid that was not taken are laid out */
+                s = vg_states_lay_out(m, &best.grid, &p->states, err);
         }
     } else {
         size_t least = SIZE_MAX;
