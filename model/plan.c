@@ -343,7 +343,8 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.bands = r->bands, .norms = p->norms.source}, &best.program, err);
+        s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile,
+                            (struct vg_how){.bands = r->bands, .norms = p->norms.source}, &best.program, err);
     } else if (tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
         struct way ways[2] = {{false, whole.program}, {true, NULL}};
         s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
@@ -351,7 +352,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
             /* Direct products need a smaller halo.  The very bits of the untiled frame are worth twice the work. */
             struct cut direct = {.program = NULL};
             struct vgk_error why = {{0}};
-            enum vgk_status d = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, (struct vg_how){.direct = true},
+            enum vgk_status d = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, how_to(p, true, false),
                                                 &ways[1].whole, &why);
             d = d ? d : cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &direct, &why);
             if (!d && (s || 2 * frame_work(&direct) < frame_work(&best))) {
@@ -360,11 +361,15 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
                 s = VGK_OK;
             } else {
                 vg_program_free(&direct.program);
-                if (s && err)
-                    *err = why;
-                s = s ? d : s;
+                if (s || d == VGK_ERR_NOMEM) {
+                    s = d;
+                    if (err)
+                        *err = why;
+                }
             }
             vg_program_free(&ways[1].whole);
+            if (!s && !best.direct) /* those of the grid that was not taken are laid out */
+                s = vg_states_lay_out(m, &best.grid, &p->states, err);
         }
     } else {
         size_t least = SIZE_MAX;
