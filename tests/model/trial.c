@@ -8,25 +8,26 @@
 #include "model/trial.h"
 #include "onnx_write.h"
 
-enum { W = 50, H = 40, CHANNELS = 16 };
+enum { W = 50, H = 40, CHANNELS = 16, MOST_FRAMES = 3 };
 
 static struct vgk_device *device, *exact_device;
 
-/* 1x1 (3 -> 16: r g b r r g b r ...), 3x3 (16 -> 16), 1x1 (16 -> 3: the first ones).  The 3x3's first channels are
+/* Of the last of so many frames: 1x1 (3 -> 16: r g b r r g b r ...), 3x3 (16 -> 16), 1x1 (16 -> 3: the first ones).  The 3x3's first channels are
  * gain * (r - r) + a blurred r, g, b: a difference of large numbers, which is 0 exactly as a power of two is a gain that
  * does not round; but in the blocks nothing is exact. */
-static struct vg_model *model_make(float gain)
+static struct vg_model *model_make(int frames, float gain)
 {
-    static float first[CHANNELS * 3], middle[CHANNELS * CHANNELS * 9], last[3 * CHANNELS];
+    static float first[CHANNELS * 3 * MOST_FRAMES], middle[CHANNELS * CHANNELS * 9], last[3 * CHANNELS];
     char path[] = "/tmp/vidgen-trial-XXXXXX";
     int fd = mkstemp(path);
     struct ow *m = ow_new(17);
     struct vg_model *model = NULL;
     struct vgk_error err = {{0}};
     memset(middle, 0, sizeof middle);
+    const int64_t channels = 3 * frames;
     for (int o = 0; o < CHANNELS; o++)
-        for (int i = 0; i < 3; i++)
-            first[o * 3 + i] = i == o % 4 % 3;
+        for (int i = 0; i < channels; i++)
+            first[o * channels + i] = i == channels - 3 + o % 4 % 3;
     for (int o = 0; o < 3; o++) {
         float *w = middle + o * CHANNELS * 9;
         w[0 * 9 + 4] = gain;
@@ -35,9 +36,11 @@ static struct vg_model *model_make(float gain)
             w[(4 + o) * 9 + t] += 1.0f / 9;
         last[o * CHANNELS + o] = 1;
     }
-    ow_input(m, "x", 1, "1,3,h,w");
+    char dims[32];
+    snprintf(dims, sizeof dims, "1,%d,h,w", (int)channels);
+    ow_input(m, "x", 1, dims);
     ow_output(m, "y", 1, "1,3,h,w");
-    ow_floats_tensor(m, "w1", 4, (int64_t[]){CHANNELS, 3, 1, 1}, first);
+    ow_floats_tensor(m, "w1", 4, (int64_t[]){CHANNELS, channels, 1, 1}, first);
     ow_floats_tensor(m, "w2", 4, (int64_t[]){CHANNELS, CHANNELS, 3, 3}, middle);
     ow_floats_tensor(m, "w3", 4, (int64_t[]){3, CHANNELS, 1, 1}, last);
     ow_add(m, ow_node("Conv", "first", "x,w1", "a"));
@@ -70,11 +73,12 @@ static struct vg_plan *plan_make(struct vg_model *model, struct vgk_device *dev,
 
 static void play(const struct vg_plan *plan, float *out)
 {
-    static float in[3 * H * W];
+    static float in[3 * MOST_FRAMES * H * W];
     kit_seed(3);
     for (size_t i = 0; i < sizeof in / sizeof *in; i++)
         in[i] = (float)kit_real(0, 1);
     struct vgk_tensor x = vgk_tensor_make(VGK_F32, 4, (int64_t[]){1, 3, H, W}, VGK_ROW_MAJOR), y = x;
+    x.dim[1] = 3 * vg_plan_info(plan)->window;
     struct vg_run *run = NULL;
     struct vgk_error err = {{0}};
     x.data = in;
@@ -84,10 +88,10 @@ static void play(const struct vg_plan *plan, float *out)
     vg_run_close(&run);
 }
 
-static void check(float gain, bool refused)
+static void check(int frames, float gain, bool refused)
 {
     static float by_itself[3 * H * W], exact[3 * H * W];
-    struct vg_model *model = model_make(gain);
+    struct vg_model *model = model_make(frames, gain);
     struct vg_plan *want = plan_make(model, exact_device, 0);
     expect(vg_plan_info(want)->winograd_error_steps < 0 && !want->program->blocks);
     play(want, exact);
@@ -113,8 +117,13 @@ static void check(float gain, bool refused)
     vg_model_unref(&model);
 }
 
-static void harmless(void) { check(1, false); }
-static void cancelling(void) { check(0x1p20f, true); }
+static void harmless(void) { check(1, 1, false); }
+static void cancelling(void) { check(1, 0x1p20f, true); }
+static void windows(void)
+{
+    check(MOST_FRAMES, 1, false);
+    check(MOST_FRAMES, 0x1p20f, true);
+}
 
 int main(void)
 {
@@ -123,6 +132,7 @@ int main(void)
         return 1;
     run(harmless);
     run(cancelling);
+    run(windows);
     vgk_cpu.close(&device);
     vgk_cpu.close(&exact_device);
     return kit_done();
