@@ -83,9 +83,7 @@ enum vgk_status binder_regular_take(struct binder *, int n, bool *done);
 enum vgk_status binder_regular_scatter(struct binder *, int n, bool *done);
 
 /* Weights that are kept as the file stores them (bind_weights.c).
- * True when the node's output is read as weights only, so that its Cast or DequantizeLinear need not be computed. */
-bool binder_only_weights(const struct binder *);
-/* The current node's output 0 is constant x, seen through scale and zero (values, -1 = none; blocks along `axis`, 0 =
+ * The current node's output 0 is constant x, seen through scale and zero (values, -1 = none; blocks along `axis`, 0 =
  * none).  *done = false, and nothing happens, where kernels cannot take it like that. */
 enum vgk_status binder_keep(struct binder *, int x, int scale, int zero, int axis, int64_t block, bool *done);
 /* y, a view of weights with their dimensions permuted, gets scale and zero point permuted alike. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <string.h>
-
 #include "fuse.h"
+#include "match.h"
 
 enum { MOST_TENSORS = 3 }; /* inputs that are not one value */
 
@@ -19,17 +18,6 @@ static bool one_value(const struct vgk_tensor *t)
         if (t->dim[d] != 1 && t->stride[d])
             return false;
     return true;
-}
-
-static bool same_dims(const struct vgk_tensor *a, const struct vgk_tensor *b)
-{
-    return a->rank == b->rank && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
-}
-
-static bool same_view(const struct vg_operand *a, const struct vg_operand *b)
-{
-    return a->value == b->value && a->offset == b->offset && same_dims(&a->t, &b->t) &&
-           !memcmp(a->t.stride, b->t.stride, (size_t)a->t.rank * sizeof *a->t.stride);
 }
 
 /* What is written between an op and a later one that would read in its place. */
@@ -58,7 +46,7 @@ static bool is_link(const struct growing *g, const struct vg_net_op *op)
 static int absorbable(const struct growing *g, const struct vg_operand *o)
 {
     int i = vg_net_producer(g->net, o->value);
-    if (i < 0 || vg_net_uses(g->net, o->value) != 1 || !is_link(g, &g->net->ops[i]) || !same_view(o, &g->net->ops[i].out))
+    if (i < 0 || vg_net_uses(g->net, o->value) != 1 || !is_link(g, &g->net->ops[i]) || !same_operand(o, &g->net->ops[i].out))
         return -1;
     return i;
 }
@@ -80,7 +68,7 @@ static int add_operand(struct growing *g, const struct vg_operand *o)
     }
     struct vg_net_op *f = &g->fused;
     for (int k = 0; k < f->n_in; k++)
-        if (same_view(&f->in[k], o))
+        if (same_operand(&f->in[k], o))
             return k;
     bool tensor = !one_value(&o->t);
     if (f->n_in == VG_MAX_OPERANDS || g->tensors + tensor > MOST_TENSORS)
