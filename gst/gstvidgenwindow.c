@@ -191,6 +191,22 @@ first_frame (const GstVidgenWindow *self)
   return self->n_runs * self->info.hop - self->info.centre;
 }
 
+/* What was made of tile t: the first frame's leaves now, the others wait for the rest of their frames.  When that went
+ * wrong nothing is kept.  Returns ret. */
+static GstFlowReturn
+keep_results (GstVidgenWindow *self, gint64 frame, gint t, GstFlowReturn ret)
+{
+  if (ret == GST_FLOW_OK)
+    put (self, frame, g_steal_pointer (&self->out[0]));
+  for (gint k = 0; k < self->info.emit; k++) {
+    if (ret == GST_FLOW_OK)
+      self->results[k * self->n_tiles + t] = g_steal_pointer (&self->out[k]);
+    else
+      gst_clear_buffer (&self->out[k]);
+  }
+  return ret;
+}
+
 static GstFlowReturn
 run_tile (GstVidgenWindow *self, gint t)
 {
@@ -207,15 +223,7 @@ run_tile (GstVidgenWindow *self, gint t)
     ret = self->run (self->user, self->in, self->out);
   for (gint i = 0; i < overlap (self) && ret == GST_FLOW_OK; i++)
     ret = fade (self, i, t);
-  if (ret == GST_FLOW_OK)
-    put (self, first + info->centre, g_steal_pointer (&self->out[0]));
-  for (gint k = 0; k < info->emit; k++) {
-    if (ret == GST_FLOW_OK)
-      self->results[k * self->n_tiles + t] = g_steal_pointer (&self->out[k]);
-    else
-      gst_clear_buffer (&self->out[k]);
-  }
-  return ret;
+  return keep_results (self, first + info->centre, t, ret);
 }
 
 /* All tiles of a window have been run: the frames that no later window has a part in leave. */
@@ -297,15 +305,7 @@ interpolate_tile (GstVidgenWindow *self, gint64 frame, gint t, gboolean repeat)
       ret = make_between (self, k + 1, from, to, &self->out[k]);
   if (ret == GST_FLOW_OK && !repeat && !self->between.cut)
     ret = self->run (self->user, self->in, self->out);
-  if (ret == GST_FLOW_OK)
-    put (self, frame, g_steal_pointer (&self->out[0]));
-  for (gint k = 0; k < self->info.emit; k++) {
-    if (ret == GST_FLOW_OK)
-      self->results[k * self->n_tiles + t] = g_steal_pointer (&self->out[k]);
-    else
-      gst_clear_buffer (&self->out[k]);
-  }
-  return ret;
+  return keep_results (self, frame, t, ret);
 }
 
 static void
