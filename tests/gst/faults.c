@@ -6,16 +6,9 @@
 static gchar *
 only_error (GstBus *bus)
 {
-  GstMessage *message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR), *next;
-  GError *error = NULL;
-  gchar *text;
+  gchar *text = error_of (bus);
+  GstMessage *next = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
 
-  fail_unless (message != NULL, "no error");
-  gst_message_parse_error (message, &error, NULL);
-  text = g_strdup (error->message);
-  g_error_free (error);
-  gst_message_unref (message);
-  next = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
   fail_unless (next == NULL, "a second error after: %s", text);
   return text;
 }

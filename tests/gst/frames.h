@@ -223,4 +223,33 @@ frames_end (GstHarness *h, GstBus *bus)
   gst_harness_teardown (h);
 }
 
+/* A counter of the element's `stats`. */
+static inline guint64
+stat_of (GstElement *element, const gchar *field)
+{
+  GstStructure *stats;
+  guint64 value;
+
+  g_object_get (element, "stats", &stats, NULL);
+  fail_unless (gst_structure_get_uint64 (stats, field, &value), "%s", field);
+  gst_structure_free (stats);
+  return value;
+}
+
+/* The text of the next error of the bus. */
+static inline gchar *
+error_of (GstBus *bus)
+{
+  GstMessage *message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
+  GError *error = NULL;
+  gchar *text;
+
+  fail_unless (message != NULL, "no error");
+  gst_message_parse_error (message, &error, NULL);
+  text = g_strdup (error->message);
+  g_error_free (error);
+  gst_message_unref (message);
+  return text;
+}
+
 #endif

@@ -9,18 +9,6 @@
     "vidgenmodel name=m", "vidgen name=m tile-width=128" \
   }
 
-static guint64
-stat_of (GstElement *element, const gchar *field)
-{
-  GstStructure *stats;
-  guint64 value;
-
-  g_object_get (element, "stats", &stats, NULL);
-  fail_unless (gst_structure_get_uint64 (stats, field, &value), "%s", field);
-  gst_structure_free (stats);
-  return value;
-}
-
 static guint
 count_messages (GstBus *bus, GstMessageType type)
 {

@@ -133,31 +133,4 @@ push_scenes (GstHarness *h, gint n, gint cut)
   gst_harness_push_event (h, gst_event_new_eos ());
 }
 
-static inline guint64
-stat_of (GstElement *element, const gchar *field)
-{
-  GstStructure *stats;
-  guint64 value;
-
-  g_object_get (element, "stats", &stats, NULL);
-  fail_unless (gst_structure_get_uint64 (stats, field, &value), "%s", field);
-  gst_structure_free (stats);
-  return value;
-}
-
-static inline gchar *
-error_of (GstBus *bus)
-{
-  GstMessage *message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR);
-  GError *error = NULL;
-  gchar *text;
-
-  fail_unless (message != NULL, "no error");
-  gst_message_parse_error (message, &error, NULL);
-  text = g_strdup (error->message);
-  g_error_free (error);
-  gst_message_unref (message);
-  return text;
-}
-
 #endif

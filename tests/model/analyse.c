@@ -7,16 +7,6 @@
 static const char *models_dir;
 static struct vgk_device *cpu, *exact_cpu;
 
-static struct vg_model *shipped_model(const char *name)
-{
-    char path[1024];
-    struct vg_model *m = NULL;
-    struct vgk_error err = {{0}};
-    snprintf(path, sizeof path, "%s/%s.onnx", models_dir, name);
-    expectf(vg_model_load(path, &m, &err) == VGK_OK, "%s", err.text);
-    return m;
-}
-
 /* --- by hand --- */
 
 #define CRAFTED 11
@@ -102,7 +92,7 @@ static void by_hand(void)
         int scale, halo;
     } known[] = {{"style3", 1, 48}, {"upscale2x", 2, 6}};
     for (int k = 0; k < 2; k++) {
-        struct vg_model *m = shipped_model(known[k].name);
+        struct vg_model *m = nets_shipped(models_dir, known[k].name);
         const struct vg_summary *s = m ? vg_model_summary(m) : NULL;
         if (!m)
             continue;
@@ -198,7 +188,7 @@ static void measured(void)
                 measure(name, m, 112, 128, false);
             vg_model_unref(&m);
         }
-    if ((m = shipped_model("upscale2x"))) {
+    if ((m = nets_shipped(models_dir, "upscale2x"))) {
         measure("upscale2x", m, 40, 40, true);
         vg_model_unref(&m);
     }
@@ -290,7 +280,7 @@ static void shipped_tiles(void)
 {
     static const char *const names[] = {"style3", "upscale2x"};
     for (int i = 0; i < 2; i++) {
-        struct vg_model *m = shipped_model(names[i]);
+        struct vg_model *m = nets_shipped(models_dir, names[i]);
         struct tally t = {0};
         if (!m)
             continue;

@@ -29,37 +29,11 @@ static struct vg_model *style(void)
     return m;
 }
 
-struct player {
-    struct vg_plan *plan;
-    struct vg_run *run;
-    struct nets_picture out;
-};
-
-static bool start(struct player *p, struct vg_model *m, int w, int h, int tile, enum vg_norm_mode mode)
+static bool start(struct nets_player *p, struct vg_model *m, int w, int h, int tile, enum vg_norm_mode mode)
 {
-    struct vgk_error err = {{0}};
-    struct vg_plan_request r = {.width = w, .height = h, .tile_width = tile, .tile_height = tile, .overlap_x = -1,
-                                .overlap_y = -1, .norm_mode = mode};
-    *p = (struct player){NULL};
-    expectf(vg_plan_make(m, &vgk_cpu, cpu, &r, &p->plan, &err) == VGK_OK, "%s", err.text);
-    if (!p->plan)
-        return false;
-    expectf(vg_run_open(p->plan, &p->run, &err) == VGK_OK, "%s", err.text);
-    p->out = nets_picture(VGK_FRAME_PACKED, w, h, false);
-    return p->run;
-}
-
-static void stop(struct player *p)
-{
-    vg_run_close(&p->run);
-    vg_plan_free(&p->plan);
-    free(p->out.data);
-}
-
-static void play(struct player *p, const struct nets_picture *in)
-{
-    struct vgk_error err = {{0}};
-    expectf(nets_frame(p->run, vg_plan_info(p->plan)->grid, in, &p->out, &err) == VGK_OK, "%s", err.text);
+    return nets_start(p, m, cpu,
+                      &(struct vg_plan_request){.width = w, .height = h, .tile_width = tile, .tile_height = tile,
+                                                .overlap_x = -1, .overlap_y = -1, .norm_mode = mode});
 }
 
 static int worst(const uint8_t *a, const uint8_t *b, size_t n)
@@ -95,7 +69,7 @@ static void drifts(void)
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, W, H, true), clean = nets_picture(VGK_FRAME_PACKED, W, H, true);
     paint(&clean, 0, 0, 0);
     for (int k = 0; m && k < 2; k++) {
-        struct player p;
+        struct nets_player p;
         uint8_t early[3 * W * H];
         struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
         struct vgk_error err;
@@ -115,7 +89,7 @@ static void drifts(void)
         int d = worst(early, p.out.data, sizeof early);
         expectf(d <= 1 && !info.cuts, "%s: frame %d is %d steps off frame %d; %d cuts",
                 vg_norm_mode_name(modes[k]), hour, d, EARLY, (int)info.cuts);
-        stop(&p);
+        nets_stop(&p);
     }
     free(in.data);
     free(clean.data);
@@ -133,15 +107,15 @@ static void flashes(void)
     struct vg_model *m = style();
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, W, H, true);
     for (int k = 0; m && k < 2; k++) {
-        struct player exact, p;
+        struct nets_player exact, p;
         int exact_jump = 0, jump = 0, off = 0;
         uint8_t before[2][3 * W * H];
         if (!start(&exact, m, W, H, 0, VG_NORM_EXACT) || !start(&p, m, W, H, 0, modes[k]))
             return;
         for (int i = 0; i < 24; i++) {
             paint(&in, 0, 2, i);
-            play(&exact, &in);
-            play(&p, &in);
+            nets_play(&exact, &in);
+            nets_play(&p, &in);
             int d = worst(exact.out.data, p.out.data, in.bytes), same = modes[k] == VG_NORM_FROZEN ? VG_NORM_FRAMES : 1;
             expectf(i >= same || d == 0, "%s: frame %d is %d off exact", vg_norm_mode_name(modes[k]), i, d);
             off = d > off ? d : off;
@@ -155,8 +129,8 @@ static void flashes(void)
         }
         expectf(off <= 2 && jump <= exact_jump + 2, "%s: %d steps off exact, jumps by %d, exact by %d",
                 vg_norm_mode_name(modes[k]), off, jump, exact_jump);
-        stop(&exact);
-        stop(&p);
+        nets_stop(&exact);
+        nets_stop(&p);
     }
     free(in.data);
     vg_model_unref(&m);
@@ -198,7 +172,7 @@ static void tiles(void)
     struct vg_model *m = style();
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, W, H, true);
     for (int k = 0; m && k < 4; k++) {
-        struct player whole, cut;
+        struct nets_player whole, cut;
         const char *name = vg_norm_mode_name(cases[k].mode);
         if (!start(&whole, m, W, H, 0, cases[k].mode) || !start(&cut, m, W, H, TILE, cases[k].mode))
             return;
@@ -206,33 +180,33 @@ static void tiles(void)
         expectf(info->grid->x.n > 2 && info->exact == cases[k].seamless && !!info->warning == cases[k].warned, "%s", name);
         for (int i = 0; i < 10; i++) {
             paint(&in, 2 * i, 1, i);
-            play(&whole, &in);
-            play(&cut, &in);
+            nets_play(&whole, &in);
+            nets_play(&cut, &in);
         }
         int d = worst(whole.out.data, cut.out.data, in.bytes);
         double s = seam(&info->grid->x, &cut.out, &whole.out);
         /* The other two show that the measure sees what there is to see. */
         expectf(cases[k].seamless ? d == 0 && s == 0 : d > 20 && s > 0.1, "%s: %d steps off the whole frame, seams %g", name,
                 d, s);
-        stop(&whole);
-        stop(&cut);
+        nets_stop(&whole);
+        nets_stop(&cut);
     }
     /* Exact, in bands instead of tiles where memory is short: no seams, no warning. */
-    struct player whole, bands;
+    struct nets_player whole, bands;
     if (m && start(&whole, m, W, H, 0, VG_NORM_EXACT)) {
         struct vg_plan_request r = {.width = W, .height = H, .overlap_x = -1, .overlap_y = -1,
                                     .max_bytes = vg_plan_info(whole.plan)->arena_bytes * 9 / 10};
         struct vgk_error err = {{0}};
-        bands = (struct player){.out = nets_picture(VGK_FRAME_PACKED, W, H, false)};
+        bands = (struct nets_player){.out = nets_picture(VGK_FRAME_PACKED, W, H, false)};
         expectf(!vg_plan_make(m, &vgk_cpu, cpu, &r, &bands.plan, &err), "%s", err.text);
         if (bands.plan && !vg_run_open(bands.plan, &bands.run, &err)) {
             expect(vg_plan_info(bands.plan)->bands > 1 && !vg_plan_info(bands.plan)->warning);
-            play(&whole, &in);
-            play(&bands, &in);
+            nets_play(&whole, &in);
+            nets_play(&bands, &in);
             expect(worst(whole.out.data, bands.out.data, in.bytes) == 0);
         }
-        stop(&bands);
-        stop(&whole);
+        nets_stop(&bands);
+        nets_stop(&whole);
     }
     free(in.data);
     vg_model_unref(&m);

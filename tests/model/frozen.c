@@ -48,43 +48,9 @@ static struct vg_model *make_net(int kind, const char *path)
     return m;
 }
 
-struct player {
-    struct vg_plan *plan;
-    struct vg_run *run;
-    struct nets_picture out;
-};
-
 static struct vg_plan_request request(int w, int h, enum vg_norm_mode mode)
 {
     return (struct vg_plan_request){.width = w, .height = h, .overlap_x = -1, .overlap_y = -1, .norm_mode = mode};
-}
-
-static bool start(struct player *p, struct vg_model *m, const struct vg_plan_request *r)
-{
-    struct vgk_error err = {{0}};
-    *p = (struct player){NULL};
-    size_t before = vgk_cpu.bytes_now(cpu);
-    expectf(vg_plan_make(m, &vgk_cpu, cpu, r, &p->plan, &err) == VGK_OK, "%s", err.text);
-    if (!p->plan)
-        return false;
-    expectf(vg_run_open(p->plan, &p->run, &err) == VGK_OK, "%s", err.text);
-    size_t taken = vgk_cpu.bytes_now(cpu) - before, planned = vg_plan_info(p->plan)->arena_bytes;
-    expectf(taken == planned, "%zu bytes taken, %zu planned", taken, planned);
-    p->out = nets_picture(VGK_FRAME_PACKED, r->width, r->height, false);
-    return p->run;
-}
-
-static void stop(struct player *p)
-{
-    vg_run_close(&p->run);
-    vg_plan_free(&p->plan);
-    free(p->out.data);
-}
-
-static void play(struct player *p, const struct nets_picture *in)
-{
-    struct vgk_error err = {{0}};
-    expectf(nets_frame(p->run, vg_plan_info(p->plan)->grid, in, &p->out, &err) == VGK_OK, "%s", err.text);
 }
 
 struct off {
@@ -132,11 +98,11 @@ static void measured(void)
     for (int kind = 0; kind < KINDS; kind++) {
         struct vg_model *m = make_net(kind, NULL);
         struct vg_plan_request e = request(W, H, VG_NORM_EXACT), f = request(W, H, VG_NORM_FROZEN), t = f;
-        struct player exact, frozen, tiles;
+        struct nets_player exact, frozen, tiles;
         struct nets_picture in = nets_picture(VGK_FRAME_PACKED, W, H, true);
         t.tile_width = 48;
         t.tile_height = 56;
-        if (!m || !start(&exact, m, &e) || !start(&frozen, m, &f) || !start(&tiles, m, &t))
+        if (!m || !nets_start(&exact, m, cpu, &e) || !nets_start(&frozen, m, cpu, &f) || !nets_start(&tiles, m, cpu, &t))
             return;
         expectf(tiles.plan->grid.x.n > 1 && vg_plan_info(tiles.plan)->exact && !vg_plan_info(tiles.plan)->global_why,
                 "kind %d", kind);
@@ -144,9 +110,9 @@ static void measured(void)
         for (int i = 0; i < 14; i++) {
             struct vg_run_info info;
             paint(&in, i < 8 ? 0 : i); /* the mean is that of frame 0 */
-            play(&exact, &in);
-            play(&frozen, &in);
-            play(&tiles, &in);
+            nets_play(&exact, &in);
+            nets_play(&frozen, &in);
+            nets_play(&tiles, &in);
             vg_run_info(frozen.run, &info);
             struct off d = compare(&exact.out, &frozen.out), seam = compare(&frozen.out, &tiles.out);
             expectf(info.frozen == (i >= 8), "frame %d", i);
@@ -156,17 +122,17 @@ static void measured(void)
             expectf(i < 9 || d.worst > 0, "kind %d, frame %d is exact, so nothing is frozen", kind, i);
         }
         paint(&in, 0);
-        play(&exact, &in);
-        play(&frozen, &in);
+        nets_play(&exact, &in);
+        nets_play(&frozen, &in);
         expectf(compare(&exact.out, &frozen.out).worst <= 1, "kind %d", kind);
         /* The means' values are constants; norms behind convolutions are gone, one behind a sum is applied. */
         const struct vg_program *p = frozen.plan->program;
         expectf(count_ops(p, VGK_OP_MOMENTS) == 0 && count_ops(p, VGK_OP_REDUCE) == 0 && count_ops(p, VGK_OP_NORM) == 0 &&
                 count_ops(p, VGK_OP_NORMALISE) == (kind == NORMS), "kind %d: %d", kind, count_ops(p, VGK_OP_NORMALISE));
         expect(p->levels == 1);
-        stop(&exact);
-        stop(&frozen);
-        stop(&tiles);
+        nets_stop(&exact);
+        nets_stop(&frozen);
+        nets_stop(&tiles);
         free(in.data);
         vg_model_unref(&m);
     }
@@ -179,11 +145,11 @@ static void parameters(void)
     struct vg_model *m = make_net(WITH_PARAMETER, NULL);
     struct vg_plan_request e = request(W, H, VG_NORM_EXACT), f = request(W, H, VG_NORM_FROZEN);
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, W, H, true);
-    struct player exact, frozen;
+    struct nets_player exact, frozen;
     struct vgk_error err;
     float values[12];
     f.norm_frames = 3;
-    if (!m || !start(&exact, m, &e) || !start(&frozen, m, &f))
+    if (!m || !nets_start(&exact, m, cpu, &e) || !nets_start(&frozen, m, cpu, &f))
         return;
     for (int i = 0; i < 12; i++) {
         struct vg_run_info info;
@@ -192,15 +158,15 @@ static void parameters(void)
         vg_run_set_parameter(exact.run, 0, values, &err);
         vg_run_set_parameter(frozen.run, 0, values, &err);
         paint(&in, i);
-        play(&exact, &in);
-        play(&frozen, &in);
+        nets_play(&exact, &in);
+        nets_play(&frozen, &in);
         vg_run_info(frozen.run, &info);
         bool measures = i % 6 < 3;
         int d = compare(&exact.out, &frozen.out).worst;
         expectf(info.frozen == !measures && (measures ? d == 0 : d > 0 && d < 60), "frame %d: %d off", i, d);
     }
-    stop(&exact);
-    stop(&frozen);
+    nets_stop(&exact);
+    nets_stop(&frozen);
     free(in.data);
     vg_model_unref(&m);
 }
@@ -239,25 +205,25 @@ static void thumbnail(void)
         int w = large ? 1280 : 320, h = large ? 96 : 80;
         struct vg_plan_request e = request(w, h, VG_NORM_EXACT), t = request(w, h, VG_NORM_THUMBNAIL);
         struct nets_picture in = nets_picture(VGK_FRAME_PACKED, w, h, true);
-        struct player exact, small, tiles;
-        if (!start(&exact, m, &e) || !start(&small, m, &t))
+        struct nets_player exact, small, tiles;
+        if (!nets_start(&exact, m, cpu, &e) || !nets_start(&small, m, cpu, &t))
             return;
         t.tile_width = 200;
-        if (!start(&tiles, m, &t))
+        if (!nets_start(&tiles, m, cpu, &t))
             return;
         for (int i = 0; i < 3; i++) {
             for (size_t k = 0; k < in.bytes; k++) /* no noise: reducing would take it away */
                 in.data[k] = (uint8_t)(128 + 90 * sin(0.002 * (double)(k % (size_t)(3 * w)) + i + (double)(k % 3)));
-            play(&exact, &in);
-            play(&small, &in);
-            play(&tiles, &in);
+            nets_play(&exact, &in);
+            nets_play(&small, &in);
+            nets_play(&tiles, &in);
             struct off d = compare(&exact.out, &small.out);
             expectf(large ? d.mean < 3 : d.worst <= 1, "%dx%d, frame %d: mean %g, worst %d", w, h, i, d.mean, d.worst);
             expectf(compare(&tiles.out, &small.out).worst == 0, "%dx%d, frame %d in tiles", w, h, i);
         }
-        stop(&exact);
-        stop(&small);
-        stop(&tiles);
+        nets_stop(&exact);
+        nets_stop(&small);
+        nets_stop(&tiles);
         free(in.data);
     }
     vg_model_unref(&m);
@@ -331,20 +297,20 @@ static void errors(void)
     for (int k = 0; m && k < 4; k++) {
         struct vg_plan_request e = request(W, H, VG_NORM_EXACT), r = request(W, H, modes[k]);
         struct nets_picture in = nets_picture(VGK_FRAME_PACKED, W, H, true);
-        struct player exact, other;
+        struct nets_player exact, other;
         struct vg_run_info info;
         r.norm_errors = true;
         r.norm_frames = 2;
         r.tile_width = k >= 2 ? 48 : 0;
-        if (!start(&exact, m, &e) || !start(&other, m, &r))
+        if (!nets_start(&exact, m, cpu, &e) || !nets_start(&other, m, cpu, &r))
             return;
         expect(vg_plan_info(other.plan)->norm_errors);
         double sum = 0;
         int worst = 0, frames = 0;
         for (int i = 0; i < 6; i++) {
             paint(&in, 2 * i);
-            play(&exact, &in);
-            play(&other, &in);
+            nets_play(&exact, &in);
+            nets_play(&other, &in);
             if (modes[k] == VG_NORM_FROZEN && i < 2)
                 continue; /* measured, not compared */
             struct off d = compare(&exact.out, &other.out);
@@ -356,8 +322,8 @@ static void errors(void)
         expectf(info.errors_frames == (uint64_t)frames, "mode %d: %d frames", modes[k], (int)info.errors_frames);
         expect_near(info.error_mean, sum / frames, 1e-9);
         expectf(info.error_worst == worst && worst > 0, "mode %d: %d, expected %d", modes[k], info.error_worst, worst);
-        stop(&exact);
-        stop(&other);
+        nets_stop(&exact);
+        nets_stop(&other);
         free(in.data);
     }
     if (m)
@@ -422,7 +388,7 @@ static void beside(void)
     struct vg_model *m, *again = NULL;
     struct vg_plan_request f = request(W, H, VG_NORM_FROZEN);
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, W, H, true);
-    struct player measured_player, stored_player;
+    struct nets_player measured_player, stored_player;
     struct vg_stored s;
     long size;
     if (!mkdtemp(dir))
@@ -432,11 +398,11 @@ static void beside(void)
     if (!(m = make_net(NORMS, onnx)))
         return;
     f.norm_frames = 2;
-    if (!start(&measured_player, m, &f))
+    if (!nets_start(&measured_player, m, cpu, &f))
         return;
     for (int i = 0; i < 3; i++) {
         paint(&in, i);
-        play(&measured_player, &in);
+        nets_play(&measured_player, &in);
     }
     const struct vg_statistics *st = vg_run_statistics(measured_player.run);
     int64_t counts[8];
@@ -448,12 +414,12 @@ static void beside(void)
     vg_stored_clear(&s);
 
     expectf(vg_model_load(onnx, &again, &err) == VGK_OK, "%s", err.text);
-    if (again && start(&stored_player, again, &f)) {
+    if (again && nets_start(&stored_player, again, cpu, &f)) {
         expect(vg_plan_info(stored_player.plan)->norm_stored && !stored_player.plan->exact);
         expect(vg_plan_info(stored_player.plan)->arena_bytes < vg_plan_info(measured_player.plan)->arena_bytes);
-        play(&stored_player, &in);
+        nets_play(&stored_player, &in);
         expect(compare(&measured_player.out, &stored_player.out).worst == 0);
-        stop(&stored_player);
+        nets_stop(&stored_player);
         struct vg_plan_request live = request(W, H, VG_NORM_AUTO);
         struct vg_plan *p = NULL;
         live.live = true;
@@ -505,7 +471,7 @@ static void beside(void)
         vg_model_unref(&again);
     }
     free(good);
-    stop(&measured_player);
+    nets_stop(&measured_player);
     vg_model_unref(&m);
     free(in.data);
     unlink(path);

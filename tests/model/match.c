@@ -5,7 +5,6 @@
  *
  * Results differ by the rounding of the steps that are gone: 2e-5 for values about 1. */
 #include "kit.h"
-#undef run
 #include "model/fuse.h"
 #include "model/onnx.h"
 #include "model/plan_internal.h"
@@ -789,12 +788,6 @@ static void limits(void)
 
 int main(void)
 {
-#define run(f) \
-    do { \
-        int before = kit_failures; \
-        f(); \
-        printf("%s %s\n", kit_failures == before ? "ok  " : "FAIL", #f); \
-    } while (0)
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, NULL);
     run(activations);
     run(norms);

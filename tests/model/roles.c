@@ -75,8 +75,6 @@ static struct vg_model *make(const struct made *d, struct vgk_error *err)
 {
     struct ow *file = ow_new(17);
     char text[256], name[64], path[64];
-    struct vg_model *m = NULL;
-    size_t size;
     for (int out = 0; out < 2; out++)
         for (int i = 0; item(out ? d->outputs : d->inputs, i, text, sizeof text); i++) {
             char *dims = strchr(text, ' ');
@@ -115,14 +113,7 @@ static struct vg_model *make(const struct made *d, struct vgk_error *err)
     }
     if (d->key)
         ow_property(file, d->key, d->value);
-    uint8_t *data = ow_finish(file, &size);
-    int fd = memfd_create("model", 0);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (fd >= 0 && write(fd, data, size) == (ssize_t)size)
-        vg_model_load(path, &m, err);
-    close(fd);
-    free(data);
-    return m;
+    return nets_finish(file, err);
 }
 
 static void found(const char *name, const struct made *d, const struct vg_model *m)

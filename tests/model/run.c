@@ -7,15 +7,6 @@
 
 static const char *models_dir;
 
-static struct vg_model *load(const char *name, struct vgk_error *err)
-{
-    char path[1024];
-    struct vg_model *m = NULL;
-    snprintf(path, sizeof path, "%s/%s.onnx", models_dir, name);
-    expectf(vg_model_load(path, &m, err) == VGK_OK, "%s", err->text);
-    return m;
-}
-
 static enum vg_norm_mode norm_mode; /* of plans */
 
 static enum vgk_status plan(struct vg_model *m, struct vgk_device *cpu, int width, int height, int tile, size_t max_bytes,
@@ -61,7 +52,7 @@ static void allocates_nothing(void)
                {"upscale2x", 0, 3 << 20}, {"upscale2x", 0, 190 << 10}, {NULL, 0, 357 << 10}};
     bool bands = false, spilled = false, streams = false;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct vg_model *m = cases[i].name ? load(cases[i].name, &err) : everything(&err);
+        struct vg_model *m = cases[i].name ? nets_shipped(models_dir, cases[i].name) : everything(&err);
         struct vg_plan *p = NULL;
         struct vg_run *r = NULL;
         if (!m || plan(m, cpu, 120, 130, cases[i].tile, cases[i].max_bytes, &p, &err) || vg_run_open(p, &r, &err)) {
@@ -178,7 +169,7 @@ static void every_allocation(void)
                 break;
         }
     }
-    struct vg_model *models[] = {everything(&err), load("upscale2x", &err)};
+    struct vg_model *models[] = {everything(&err), nets_shipped(models_dir, "upscale2x")};
     /* Planning and opening: whole, in tiles, in bands; with pictures in host memory, and weights. */
     static const struct {
         int tile;
@@ -214,7 +205,7 @@ static void parameters(void)
     struct vgk_error err = {{0}};
     struct vgk_device *cpu = NULL;
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, &err);
-    struct vg_model *m = load("style3", &err);
+    struct vg_model *m = nets_shipped(models_dir, "style3");
     struct vg_plan *p = NULL;
     struct vg_run *r = NULL;
     if (!m || plan(m, cpu, 64, 48, 0, 1 << 30, &p, &err) || vg_run_open(p, &r, &err)) {
@@ -252,7 +243,7 @@ static void neighbours_and_threads(void)
     float other[3] = {1, 0, 0};
     for (int threads = 1; threads <= 3; threads++) {
         struct vgk_device *cpu = NULL;
-        struct vg_model *m = load("style3", &err);
+        struct vg_model *m = nets_shipped(models_dir, "style3");
         struct vg_plan *p = NULL;
         struct vg_run *a = NULL, *b = NULL;
         vgk_cpu.open(&(struct vgk_device_options){.threads = threads}, &cpu, &err);
@@ -285,7 +276,7 @@ static void wrong_frames(void)
     struct vgk_error err = {{0}};
     struct vgk_device *cpu = NULL;
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, &err);
-    struct vg_model *m = load("upscale2x", &err);
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vg_plan *p = NULL;
     struct vg_run *r = NULL;
     if (!m || plan(m, cpu, 32, 24, 0, 1 << 30, &p, &err) || vg_run_open(p, &r, &err)) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Models whose sizes are not the frame's: those that crop their borders, and those of one fixed size. */
 #include "kit.h"
-#undef run
 #include "nets.h"
 #include "onnx_write.h"
 
@@ -244,12 +243,6 @@ static void fixed(void)
 
 int main(void)
 {
-#define run(f) \
-    do { \
-        int before = kit_failures; \
-        f(); \
-        printf("%s %s\n", kit_failures == before ? "ok  " : "FAIL", #f); \
-    } while (0)
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1, .exact_products = true}, &cpu, NULL);
     run(cropped);
     run(fixed);

@@ -15,16 +15,6 @@
 static char folder[1024];
 static struct vgk_device *cpu, *exact_cpu;
 
-static struct vg_model *load(const char *name)
-{
-    char path[1200];
-    struct vg_model *m = NULL;
-    struct vgk_error err = {{0}};
-    snprintf(path, sizeof path, "%s/%s.onnx", folder, name);
-    expectf(vg_model_load(path, &m, &err) == VGK_OK, "%s", err.text);
-    return m;
-}
-
 /* A sidecar for a fixture; NULL takes it away. */
 static void sidecar(const char *name, const char *text)
 {
@@ -140,7 +130,7 @@ static int64_t differing(const struct vg_model *m, const struct vg_net *net, int
 /* The whole frame by vg_run_tile against vg_run_tensors of a second run, window by window. */
 static void against_tensors(const char *name, int width, int height, int steps, const float *parameters)
 {
-    struct vg_model *m = load(name);
+    struct vg_model *m = nets_shipped(folder, name);
     struct vgk_error err = {{0}};
     struct nets_how how = {.exact = true};
     struct nets_run r = {.run = NULL}, o = {.run = NULL};
@@ -309,7 +299,7 @@ static void tiles(void)
                                         "ifnet",        "causal3d_full", "causal3d_chunk", "warp16_border",
                                         "warp16_zeros", "warp20_reflect"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct vg_model *m = load(names[i]);
+        struct vg_model *m = nets_shipped(folder, names[i]);
         struct tally t = {0, 0, 0};
         if (!m)
             continue;
@@ -331,7 +321,7 @@ static void fifty_steps(void)
 {
     static const char *const names[] = {"convgru", "vsr_x2", "causal3d_chunk"};
     for (int i = 0; i < 3; i++) {
-        struct vg_model *m = load(names[i]);
+        struct vg_model *m = nets_shipped(folder, names[i]);
         struct tally t = {0, 0, 0};
         if (!m)
             continue;
@@ -394,7 +384,7 @@ static void check_summary(const struct known *k, const struct vg_model *m)
 static void summaries(void)
 {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        struct vg_model *m = load(known[i].name);
+        struct vg_model *m = nets_shipped(folder, known[i].name);
         if (m)
             check_summary(&known[i], m);
         if (m)
@@ -409,7 +399,7 @@ static void roles_by_name(void)
     for (int i = 0; i < 3; i++) {
         const struct known *k = &known[which[i]];
         sidecar(k->name, "[vidgen]\nstate=\n");
-        struct vg_model *m = load(k->name);
+        struct vg_model *m = nets_shipped(folder, k->name);
         if (m) {
             check_summary(k, m);
             for (int s = 0; s < m->roles.n_states; s++) {
@@ -467,7 +457,7 @@ static void refusals(void)
 static enum vgk_status ask(const char *name, int window, int hop, int emit, size_t max_bytes, struct vg_plan_info *info,
                            struct vgk_error *err)
 {
-    struct vg_model *m = load(name);
+    struct vg_model *m = nets_shipped(folder, name);
     struct vg_plan *p = NULL;
     struct vg_plan_request r = {.width = 61,
                                 .height = 47,
@@ -533,7 +523,7 @@ static bool open_player(struct player *p, const char *name, int width, int heigh
                                 .emit = emit,
                                 .max_bytes = (size_t)1 << 30};
     struct vgk_error err = {{0}};
-    *p = (struct player){load(name), NULL, NULL};
+    *p = (struct player){nets_shipped(folder, name), NULL, NULL};
     enum vgk_status s = p->m ? vg_plan_make(p->m, &vgk_cpu, exact_cpu, &r, &p->plan, &err) : VGK_ERR_FILE;
     s = s ? s : vg_run_open(p->plan, &p->run, &err);
     expectf(!s, "%s: %s", name, err.text);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Models for which Winograd's rounding is too much take direct products by themselves. */
-#include <unistd.h>
-
 #include "kit.h"
-#include "model/plan_internal.h"
-#include "model/run.h"
 #include "model/trial.h"
+#include "nets.h"
 #include "onnx_write.h"
 
 enum { W = 50, H = 40, CHANNELS = 16, MOST_FRAMES = 3 };
@@ -18,10 +15,7 @@ static struct vgk_device *device, *exact_device;
 static struct vg_model *model_make(int frames, float gain)
 {
     static float first[CHANNELS * 3 * MOST_FRAMES], middle[CHANNELS * CHANNELS * 9], last[3 * CHANNELS];
-    char path[] = "/tmp/vidgen-trial-XXXXXX";
-    int fd = mkstemp(path);
     struct ow *m = ow_new(17);
-    struct vg_model *model = NULL;
     struct vgk_error err = {{0}};
     memset(middle, 0, sizeof middle);
     const int64_t channels = 3 * frames;
@@ -48,13 +42,8 @@ static struct vg_model *model_make(int frames, float gain)
     ow_ints(conv, "pads", 4, (int64_t[]){1, 1, 1, 1});
     ow_add(m, conv);
     ow_add(m, ow_node("Conv", "last", "b,w3", "y"));
-    size_t size;
-    uint8_t *data = ow_finish(m, &size);
-    expect(fd >= 0 && write(fd, data, size) == (ssize_t)size);
-    free(data);
-    close(fd);
-    expectf(vg_model_load(path, &model, &err) == VGK_OK, "%s", err.text);
-    unlink(path);
+    struct vg_model *model = nets_finish(m, &err);
+    expectf(model, "%s", err.text);
     if (!model)
         exit(1);
     return model;

@@ -180,18 +180,6 @@ static uint8_t *tokens(const struct kind *k, bool plain, size_t *size, size_t *s
     return ow_finish(file, size);
 }
 
-static enum vgk_status load(const uint8_t *data, size_t size, struct vg_model **m, struct vgk_error *err)
-{
-    char path[64];
-    int fd = memfd_create("weights", 0);
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-        return VGK_ERR_FILE;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    enum vgk_status s = vg_model_load(path, m, err);
-    close(fd); /* what is mapped stays */
-    return s;
-}
-
 /* The file's large initializers lie in a mapping of it. */
 static void expect_mapped(const struct vg_model *m, const char *name)
 {
@@ -208,7 +196,7 @@ static void expect_mapped(const struct vg_model *m, const char *name)
             unsigned long from, to;
             if (sscanf(line, "%lx-%lx", &from, &to) == 2 && (uintptr_t)v->tensor.data >= from &&
                 (uintptr_t)v->tensor.data < to)
-                found += strstr(line, "memfd:weights") != NULL;
+                found += strstr(line, "memfd:model") != NULL;
         }
         if (f)
             fclose(f);
@@ -248,7 +236,8 @@ static void stored(void)
         struct vg_model *m[2] = {NULL, NULL};
         struct vgk_tensor out[3] = {{VGK_NONE}};
         struct vgk_error err = {{0}};
-        expectf(load(files[0], size, &m[0], &err) == VGK_OK && load(files[1], plain_size, &m[1], &err) == VGK_OK, "%s: %s",
+        expectf(nets_load(files[0], size, &m[0], &err) == VGK_OK &&
+                    nets_load(files[1], plain_size, &m[1], &err) == VGK_OK, "%s: %s",
                 kinds[k].name, err.text);
         if (size >= 1 << 20)
             expect_mapped(m[0], kinds[k].name);
@@ -292,7 +281,7 @@ static void damaged(void)
         struct vg_model *m = NULL;
         struct vgk_error err = {{0}};
         file[at] ^= (uint8_t)(1 << kit_int(0, 7));
-        enum vgk_status s = load(file, part, &m, &err);
+        enum vgk_status s = nets_load(file, part, &m, &err);
         expectf(s == VGK_OK ? m != NULL : !m && *err.text, "byte %zu of %zu: %s", at, part, vgk_status_string(s));
         loaded += s == VGK_OK;
         refused += s != VGK_OK;

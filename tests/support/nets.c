@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "kit.h"
-#undef run /* the kit's */
 #include "onnx_write.h"
 
 static int add(struct nets *n, int channels, int num, int den)
@@ -65,39 +64,65 @@ void nets_also(struct nets *n, int x)
     ow_output(n->file, name_of(name, 'v', x), 1, dims);
 }
 
-static bool finish(struct nets *n, int output, int fd)
+static struct ow *finish(struct nets *n, int output)
 {
     char text[64], name[16];
-    size_t size;
     snprintf(text, sizeof text, "1,%d,h_out,w_out", n->v[output].channels);
     ow_output(n->file, name_of(name, 'v', output), 1, text);
-    uint8_t *file = ow_finish(n->file, &size);
-    bool written = fd >= 0 && write(fd, file, size) == (ssize_t)size;
-    free(file);
-    return written;
+    return n->file;
+}
+
+static enum vgk_status write_and_load(int fd, const char *path, const uint8_t *data, size_t size, struct vg_model **m,
+                                      struct vgk_error *err)
+{
+    enum vgk_status s = VGK_ERR_FILE;
+    if (fd >= 0 && write(fd, data, size) == (ssize_t)size)
+        s = vg_model_load(path, m, err);
+    if (fd >= 0)
+        close(fd); /* what is mapped stays */
+    return s;
+}
+
+enum vgk_status nets_load(const uint8_t *data, size_t size, struct vg_model **m, struct vgk_error *err)
+{
+    char path[64];
+    int fd = memfd_create("model", 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return write_and_load(fd, path, data, size, m, err);
+}
+
+struct vg_model *nets_finish(struct ow *file, struct vgk_error *err)
+{
+    size_t size;
+    struct vg_model *model = NULL;
+    uint8_t *data = ow_finish(file, &size);
+    nets_load(data, size, &model, err);
+    free(data);
+    return model;
+}
+
+struct vg_model *nets_shipped(const char *folder, const char *name)
+{
+    char path[2048];
+    struct vg_model *m = NULL;
+    struct vgk_error err = {{0}};
+    snprintf(path, sizeof path, "%s/%s.onnx", folder, name);
+    expectf(vg_model_load(path, &m, &err) == VGK_OK, "%s", err.text);
+    return m;
 }
 
 struct vg_model *nets_end(struct nets *n, int output, struct vgk_error *err)
 {
-    char path[64];
-    struct vg_model *model = NULL;
-    int fd = memfd_create("model", 0);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (finish(n, output, fd))
-        vg_model_load(path, &model, err);
-    if (fd >= 0)
-        close(fd);
-    return model;
+    return nets_finish(finish(n, output), err);
 }
 
 struct vg_model *nets_save(struct nets *n, int output, const char *path, struct vgk_error *err)
 {
+    size_t size;
     struct vg_model *model = NULL;
-    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-    if (finish(n, output, fd))
-        vg_model_load(path, &model, err);
-    if (fd >= 0)
-        close(fd);
+    uint8_t *data = ow_finish(finish(n, output), &size);
+    write_and_load(open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600), path, data, size, &model, err);
+    free(data);
     return model;
 }
 
@@ -537,4 +562,32 @@ enum vgk_status nets_window(struct vg_run *r, const struct vg_grid *g, const str
         free(src[k].data);
     vg_run_next(r);
     return s;
+}
+
+bool nets_start(struct nets_player *p, struct vg_model *m, struct vgk_device *cpu, const struct vg_plan_request *r)
+{
+    struct vgk_error err = {{0}};
+    *p = (struct nets_player){NULL};
+    size_t before = vgk_cpu.bytes_now(cpu);
+    expectf(vg_plan_make(m, &vgk_cpu, cpu, r, &p->plan, &err) == VGK_OK, "%s", err.text);
+    if (!p->plan)
+        return false;
+    expectf(vg_run_open(p->plan, &p->run, &err) == VGK_OK, "%s", err.text);
+    size_t taken = vgk_cpu.bytes_now(cpu) - before, planned = vg_plan_info(p->plan)->arena_bytes;
+    expectf(taken == planned, "%zu bytes taken, %zu planned", taken, planned);
+    p->out = nets_picture(VGK_FRAME_PACKED, r->width, r->height, false);
+    return p->run;
+}
+
+void nets_stop(struct nets_player *p)
+{
+    vg_run_close(&p->run);
+    vg_plan_free(&p->plan);
+    free(p->out.data);
+}
+
+void nets_play(struct nets_player *p, const struct nets_picture *in)
+{
+    struct vgk_error err = {{0}};
+    expectf(nets_frame(p->run, vg_plan_info(p->plan)->grid, in, &p->out, &err) == VGK_OK, "%s", err.text);
 }

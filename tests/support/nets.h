@@ -59,6 +59,12 @@ int nets_adain(struct nets *, int x);
 int nets_norm(struct nets *, int x, int groups);          /* 0 = instance norm */
 int nets_parameter(struct nets *, const char *name, int channels); /* an input [1,channels,1,1] */
 
+/* A model from a file's bytes, which stay with the caller; from a file that is written (onnx_write.h), and freed. */
+enum vgk_status nets_load(const uint8_t *data, size_t size, struct vg_model **, struct vgk_error *);
+struct vg_model *nets_finish(struct ow *, struct vgk_error *);
+/* FOLDER/NAME.onnx, or the failure told and NULL. */
+struct vg_model *nets_shipped(const char *folder, const char *name);
+
 /* A small net of random layers, the same for the same seed, which is kit_random's from then on.  global: with norms,
  * means and a parameter too. */
 struct vg_model *nets_random(int seed, bool global, struct vgk_error *);
@@ -100,5 +106,16 @@ enum vgk_status nets_frame(struct vg_run *, const struct vg_grid *, const struct
 /* The same for a window of n_in frames, which gives n_out. */
 enum vgk_status nets_window(struct vg_run *, const struct vg_grid *, const struct nets_picture *in, int n_in,
                             struct nets_picture *out, int n_out, struct vgk_error *);
+
+/* A plan of the planner's that plays packed frames. */
+struct nets_player {
+    struct vg_plan *plan;
+    struct vg_run *run;
+    struct nets_picture out; /* of the last frame */
+};
+/* False: the failure was told.  Stop it in any case.  What the run takes must be what the plan says. */
+bool nets_start(struct nets_player *, struct vg_model *, struct vgk_device *cpu, const struct vg_plan_request *);
+void nets_stop(struct nets_player *);
+void nets_play(struct nets_player *, const struct nets_picture *in);
 
 #endif
