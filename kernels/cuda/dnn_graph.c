@@ -78,7 +78,7 @@ static desc bound(struct vgk_dnn_graph *g, const struct shape *s, struct vgk_dnn
         decline(g, "too many tensors");
     if (g->status)
         return NULL;
-    b.align = b.source == VGK_DNN_SCALAR ? 1 : (int)s->align;
+    b.align = (int)s->align;
     g->binding[g->n_bindings++] = b;
     return tensor(g, s, g->n_bindings, b.source == VGK_DNN_SCALAR);
 }
@@ -90,7 +90,7 @@ static desc in(struct vgk_dnn_graph *g, const struct shape *s, int index)
 
 static desc scalar(struct vgk_dnn_graph *g, int rank, float value)
 {
-    struct shape s = {.type = CUDNN_DATA_FLOAT, .n = rank, .align = 16};
+    struct shape s = {.type = CUDNN_DATA_FLOAT, .n = rank, .align = sizeof value};
     for (int i = 0; i < rank; i++)
         s.dim[i] = s.stride[i] = 1;
     return bound(g, &s, (struct vgk_dnn_binding){.source = VGK_DNN_SCALAR, .scalar = value});
@@ -449,20 +449,23 @@ static bool build_linear(struct vgk_dnn_graph *g, const struct vgk_op *op)
     return true;
 }
 
-/* A tensor as cuDNN's products want it: at least three dimensions; repeated ones are 1. */
-static bool matrices(struct vgk_dnn_graph *g, const struct vgk_tensor *t, int rank, struct shape *s)
+/* A matrix for each of the result's, as cuDNN wants them: [batch,rows,columns], batch 1 where one serves all. */
+static bool matrices(struct vgk_dnn_graph *g, const struct vgk_tensor *t, const struct vgk_tensor *result,
+                     struct shape *s)
 {
-    struct vgk_tensor u = {.type = t->type, .rank = rank};
-    int64_t outer = 1;
-    for (int i = 0; i < rank; i++) {
-        int k = i - (rank - t->rank);
-        u.dim[i] = k < 0 || t->stride[k] == 0 ? 1 : t->dim[k];
-        u.stride[i] = k < 0 ? 0 : t->stride[k];
+    int64_t dim[VGK_MAX_RANK], flat[3] = {1, t->rank < 2 ? 1 : t->dim[t->rank - 2], t->dim[t->rank - 1]};
+    struct vgk_tensor u;
+    for (int i = 0; i < result->rank; i++) {
+        dim[i] = i < result->rank - 2 ? result->dim[i] : flat[i - result->rank + 3];
+        flat[0] *= i < result->rank - 2 ? dim[i] : 1;
     }
-    for (int i = rank - 1; i >= 0; i--) {
-        if (u.dim[i] == 1)
-            u.stride[i] = outer;
-        outer = u.stride[i] * u.dim[i] > outer ? u.stride[i] * u.dim[i] : outer;
+    if (!vgk_tensor_broadcast(t, result->rank, dim, &u) || !vgk_tensor_reshape(&u, 3, flat, &u)) {
+        decline(g, "matrices that are not evenly spaced");
+        return false;
+    }
+    if (u.stride[0] == 0 || u.dim[0] == 1) {
+        u.dim[0] = 1;
+        u.stride[0] = u.dim[1] * u.stride[1] > u.dim[2] * u.stride[2] ? u.dim[1] * u.stride[1] : u.dim[2] * u.stride[2];
     }
     return shape_of(g, &u, s);
 }
@@ -473,14 +476,13 @@ static void build_matmul(struct vgk_dnn_graph *g, const struct vgk_op *op)
     struct shape a, b, c, y;
     if (build_linear(g, op) || g->status)
         return;
-    int rank = op->out->rank < 3 ? 3 : op->out->rank;
     bool sum = is_given(op, 2) && p->beta != 0;
     if (is_constant(op, 0) || is_constant(op, 1) || is_constant(op, 2))
         decline(g, "a product of a constant that is not a single matrix on the right");
     if (op->in[0].type != op->in[1].type || op->in[0].type != op->out->type)
         decline(g, "a product of different types");
-    if (!matrices(g, &op->in[0], rank, &a) || !matrices(g, &op->in[1], rank, &b) || !matrices(g, op->out, rank, &y) ||
-        (sum && !matrices(g, &op->in[2], rank, &c)))
+    if (!matrices(g, &op->in[0], op->out, &a) || !matrices(g, &op->in[1], op->out, &b) ||
+        !matrices(g, op->out, op->out, &y) || (sum && !matrices(g, &op->in[2], op->out, &c)))
         return;
     if (sum && p->beta != 1)
         decline(g, "a factor for the sum");
@@ -496,7 +498,7 @@ static void build_matmul(struct vgk_dnn_graph *g, const struct vgk_op *op)
     VGK_DNN_SET(g, d, OPERATION_MATMUL_DESC, BACKEND_DESCRIPTOR, 1, &kind);
     operation(g, d, "finalize(product operation)");
     if (p->alpha != 1)
-        next(&chain, CUDNN_POINTWISE_MUL, scalar(g, rank, p->alpha));
+        next(&chain, CUDNN_POINTWISE_MUL, scalar(g, 3, p->alpha));
     if (sum)
         next(&chain, CUDNN_POINTWISE_ADD, in(g, &c, 2));
 }
