@@ -2,8 +2,8 @@
 /* Descriptions of devices that are not there, to plan for them.
  *
  * One card for each capability; what steers cuDNN's choice is the capability, the number of multiprocessors and the
- * sizes of memories.  Clocks and caches are approximate.  vgk_dnn_device_json gives the description of a real one, which
- * may be used in the place of a name. */
+ * sizes of memories.  Clocks and caches are approximate.  vgk_dnn_device_json gives the description of a real one,
+ * which may be used in the place of a name. */
 #ifndef VGK_DNN_DEVICES_H
 #define VGK_DNN_DEVICES_H
 

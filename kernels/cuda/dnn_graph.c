@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* From an operation to a graph of cuDNN's.  A graph is one product and a chain of elementwise steps on its result, which
- * cuDNN keeps in registers: virtual tensors in f32.
+/* From an operation to a graph of cuDNN's.  A graph is one product and a chain of elementwise steps on its result,
+ * which cuDNN keeps in registers: virtual tensors in f32.
  *
  * A product by a constant matrix is a convolution by 1 x 1: engines for those take any number of channels on every
  * capability and come compiled, while those for matrices are compiled at run time and want multiples of 8 on 7.5. */
@@ -165,11 +165,8 @@ static struct shape vector(cudnnDataType_t type, int n, int64_t count)
 
 /* --- constants --- */
 
-static bool is_constant(const struct vgk_op *op, int i)
-{
-    return i < op->n_in && op->in[i].type != VGK_NONE && op->in[i].data;
-}
 static bool is_given(const struct vgk_op *op, int i) { return i < op->n_in && op->in[i].type != VGK_NONE; }
+static bool is_constant(const struct vgk_op *op, int i) { return is_given(op, i) && (op->constant >> i & 1); }
 
 /* Room for a constant in `packed`, in the order that t's strides tell. */
 static desc packed(struct vgk_dnn_graph *g, struct vgk_dnn_constant c, const struct shape *s)
@@ -277,7 +274,8 @@ static void activate(struct chain *c, const struct vgk_op *op)
     case VGK_ACT_NONE: break;
     case VGK_ACT_RELU: next(c, CUDNN_POINTWISE_RELU_FWD, NULL); break;
     case VGK_ACT_LEAKY_RELU:
-        c->at = step(c, CUDNN_POINTWISE_RELU_FWD, c->at, NULL, &(struct limits){.lower_slope = true, .slope = p->alpha});
+        c->at = step(c, CUDNN_POINTWISE_RELU_FWD, c->at, NULL,
+                     &(struct limits){.lower_slope = true, .slope = p->alpha});
         break;
     case VGK_ACT_CLIP:
         if (p->alpha == 0) {
@@ -305,7 +303,8 @@ static void activate(struct chain *c, const struct vgk_op *op)
 
 static desc convolution(struct vgk_dnn_graph *g, const struct vgk_conv *c)
 {
-    int64_t spatial = c->spatial < 2 ? 2 : c->spatial, before[3] = {0}, behind[3] = {0}, stride[3] = {1}, dilation[3] = {1};
+    int64_t spatial = c->spatial < 2 ? 2 : c->spatial;
+    int64_t before[3] = {0}, behind[3] = {0}, stride[3] = {1}, dilation[3] = {1};
     for (int i = 0, at = spatial - c->spatial; i < c->spatial; i++, at++) {
         before[at] = c->pad_begin[i];
         behind[at] = c->pad_end[i];

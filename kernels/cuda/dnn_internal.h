@@ -33,8 +33,8 @@ struct vgk_dnn {
 /* The library's functions; DEVICE: not there, too old, which, and what would do. */
 enum vgk_status vgk_dnn_load(struct vgk_dnn *, struct vgk_error *);
 
-/* A call that failed, in words: "cuDNN 9.19.0: finalize(plan): NOT_SUPPORTED: <its own last message>".  What the library
- * has no engine for, or refuses as a graph, is UNSUPPORTED; the rest is DEVICE. */
+/* A call that failed, in words: "cuDNN 9.19.0: finalize(plan): NOT_SUPPORTED: <its own last message>".  What the
+ * library has no engine for, or refuses as a graph, is UNSUPPORTED; the rest is DEVICE. */
 enum vgk_status vgk_dnn_fail(const struct vgk_dnn *, cudnnStatus_t, const char *call, struct vgk_error *);
 
 /* --- graphs --- */
@@ -90,13 +90,15 @@ void vgk_dnn_finish(struct vgk_dnn_graph *, cudnnBackendDescriptor_t, const char
 
 /* --- plans --- */
 
-#define VGK_DNN_CONFIGS 8
+void vgk_dnn_free_plans(struct vgk_dnn *);
+
+#define VGK_DNN_CONFIGS 4
 struct vgk_dnn_plan {
     struct vgk_dnn_plan *next; /* of the library's */
     struct vgk_dnn *dnn;
-    int references;
-    struct vgk_op op; /* what it was made for; data is only there or not */
+    struct vgk_op op; /* what it was made for */
     struct vgk_tensor in[VGK_CONV_INPUTS], out;
+    enum vgk_status status; /* UNSUPPORTED: remembered as well, `text` says why */
     size_t max_workspace;
     struct vgk_dnn_graph g;
     cudnnBackendDescriptor_t config[VGK_DNN_CONFIGS]; /* that would do, best first */
@@ -105,7 +107,7 @@ struct vgk_dnn_plan {
     int n_configs;
     size_t workspace;               /* of the first: the others get no more */
     cudnnBackendDescriptor_t built; /* NULL before */
-    char text[96];
+    char text[256];
 };
 
 #endif

@@ -99,6 +99,7 @@ void vgk_dnn_close(struct vgk_dnn **dnn)
     struct vgk_dnn *d = *dnn;
     if (!d)
         return;
+    vgk_dnn_free_plans(d);
     if (d->device)
         d->BackendDestroyDescriptor(d->device);
     if (d->handle)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What the real cuDNN answers, without a GPU: a plan for every convolution, product and attention of the models (in f16,
- * and in f32 for the tiles that are run again) and of the fixtures, for each of the seven capabilities.  The answers stand
- * in a table (dnn_plans.txt): which engine, compiled beforehand or at run time, how much workspace.  Another version of
- * cuDNN, or another way to ask, shows as a difference.
+/* What the real cuDNN answers, without a GPU: a plan for every convolution, product and attention of the models (in
+ * f16, and in f32 for the tiles that are run again) and of the fixtures, for each of the seven capabilities.  The
+ * answers stand in a table (dnn_plans.txt): which engine, compiled beforehand or at run time, how much workspace.
+ * Another version of cuDNN, or another way to ask, shows as a difference.
  *
  *     test-dnn-plans SOURCE BUILD [--full|--update] [MODEL.onnx ...]
  *
- * Asked are the models' for all capabilities and the fixtures' for one; with --full everything.  Finalised are all that come
- * precompiled, and of those that NVRTC compiles (0.3 to 4 s each) the f16 ones of the models for one capability; with
- * --full all.  --update asks for everything and writes the table. */
+ * Asked are the models' for all capabilities and the fixtures' for one; with --full everything.  Finalised are all
+ * that come precompiled, and of those that NVRTC compiles (0.3 to 4 s each) the f16 ones of the models for one
+ * capability; with --full all.  --update asks for everything and writes the table. */
 #include "../model/onnx_case.h"
 #include "fakedriver/fakedriver.h"
 #include "kernels/cuda/dnn.h"
@@ -82,10 +82,12 @@ static void collect(const struct vg_net *net, const struct vg_net_op *o, enum vg
     if (n_ops == MOST)
         return;
     struct vgk_tensor *in = ops[n_ops].in, *out = &ops[n_ops].out;
+    unsigned fixed = 0;
     for (int k = 0; k < VGK_CONV_INPUTS; k++) {
         bool given = k < o->n_in && o->in[k].value >= 0, constant = given && net->values[o->in[k].value].constant;
         in[k] = given ? o->in[k].t : (struct vgk_tensor){VGK_NONE};
         in[k].data = constant ? in[k].data : NULL;
+        fixed |= (unsigned)constant << k;
         if (given && !constant && in[k].type == VGK_F32)
             in[k].type = type;
     }
@@ -97,6 +99,7 @@ static void collect(const struct vg_net *net, const struct vg_net_op *o, enum vg
     ops[n_ops].op.out = out;
     ops[n_ops].op.n_in = o->n_in;
     ops[n_ops].op.n_out = 1;
+    ops[n_ops].op.constant = fixed;
     ops[n_ops].model = model;
     op_text(ops[n_ops].text, &ops[n_ops].op);
     for (int i = 0; i < n_ops; i++)
@@ -241,11 +244,11 @@ static void ask(const char *device, struct vgk_dnn *dnn, int i, bool full, char 
         expectf(s || !strcmp(answer, vgk_dnn_plan_describe(plan)), "%s, %s: asked: %s, built: %s", ops[i].text, device,
                 answer, vgk_dnn_plan_describe(plan));
         struct fakedriver now = fakedriver_state();
-        expectf(s || (now.loads > loads) == compiled, "%s, %s: %d kernels loaded", ops[i].text, device, now.loads - loads);
+        expectf(s || (now.loads > loads) == compiled, "%s, %s: %d kernels loaded", ops[i].text, device,
+                now.loads - loads);
         expectf(s || !compiled || now.capability == capability, "%s: compiled for sm_%d, not for %s", ops[i].text,
                 now.capability, device);
     }
-    vgk_dnn_plan_free(&plan);
 }
 
 int main(int argc, char **argv)

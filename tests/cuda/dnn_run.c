@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Operations through kernels/cuda/dnn*.c, with cuDNN and the runtime or what stands in for them, against the CPU's: with a
- * GPU it tests cuDNN's numbers, without one the graphs, the constants' order and the addresses.  Results in f16 may be off
- * by its rounding, those in f32 by that of sums in another order (or of TF32's products). */
+/* Operations through kernels/cuda/dnn*.c, with cuDNN and the runtime or what stands in for them, against the CPU's:
+ * with a GPU it tests cuDNN's numbers, without one the graphs, the constants' order and the addresses.  Results in f16
+ * may be off by its rounding, those in f32 by that of sums in another order (or of TF32's products). */
 #include <cuda_runtime_api.h>
 
 #include "kernels/backend.h"
@@ -76,7 +76,8 @@ static void reference(const struct vgk_op *op)
 }
 
 /* As a back end would: plan, build, pack, upload, run. */
-static enum vgk_status through_dnn(struct vgk_op *op, const struct twin *in, const struct twin *out, char *how, size_t size)
+static enum vgk_status through_dnn(struct vgk_op *op, const struct twin *in, const struct twin *out, char *how,
+                                   size_t size)
 {
     struct vgk_dnn_plan *plan = NULL;
     struct vgk_error err = {{0}};
@@ -86,6 +87,7 @@ static enum vgk_status through_dnn(struct vgk_op *op, const struct twin *in, con
     for (int i = 0; i < op->n_in; i++) {
         t[i] = in[i].constant ? in[i].host : in[i].device;
         t[i].data = in[i].constant ? in[i].host.data : NULL;
+        op->constant |= in[i].constant && t[i].type != VGK_NONE ? 1u << i : 0;
     }
     y.data = NULL;
     op->in = t;
@@ -114,7 +116,6 @@ static enum vgk_status through_dnn(struct vgk_op *op, const struct twin *in, con
     cudaFree(packed);
     cudaFree(workspace);
     free(order);
-    vgk_dnn_plan_free(&plan);
     return s;
 }
 
@@ -190,8 +191,8 @@ static void conv(struct conv c)
     int64_t made[3] = {1, 1, 1}, dim[5] = {c.out, c.in / c.groups, c.kernel, c.kernel, c.kernel}, n = c.out;
     struct twin in[INPUTS] = {{.constant = false}}, out = {.constant = false};
     struct vgk_op op = {.kind = c.transposed ? VGK_OP_CONV_TRANSPOSE : VGK_OP_CONV, .n_in = INPUTS, .n_out = 1};
-    op.p.conv = (struct vgk_conv){.spatial = c.spatial, .groups = c.groups, .act = c.act, .alpha = c.act == VGK_ACT_CLIP ? -0.25f : 0.1f,
-                                  .beta = 0.5f, .residual_before_act = c.before_act};
+    op.p.conv = (struct vgk_conv){.spatial = c.spatial, .groups = c.groups, .act = c.act, .beta = 0.5f,
+                                  .alpha = c.act == VGK_ACT_CLIP ? -0.25f : 0.1f, .residual_before_act = c.before_act};
     for (int i = 0; i < c.spatial; i++) {
         op.p.conv.kernel[i] = c.kernel;
         op.p.conv.stride[i] = c.stride;
@@ -313,7 +314,8 @@ static void matmul(struct matmul m)
 static void products(void)
 {
     matmul((struct matmul){"by a constant", 1, 37, 24, 40, .constant = true, .sum = true});
-    matmul((struct matmul){"by a constant, odd", 2, 19, 13, 33, .constant = true, .one = true, .sum = true, .alpha = 0.5f});
+    matmul((struct matmul){"by a constant, odd", 2, 19, 13, 33, .constant = true, .one = true, .sum = true,
+                           .alpha = 0.5f});
     matmul((struct matmul){"by a constant, turned", 1, 20, 16, 24, .constant = true, .turned = true});
     matmul((struct matmul){"batches", 3, 32, 16, 40});
     matmul((struct matmul){"batches, turned", 3, 32, 16, 40, .turned = true, .alpha = 0.25f});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What cuDNN and NVRTC look up, but must not call where there is no device.  They have to exist: cuDNN leaves out the
- * engines of which it misses one, and NVRTC calls cuGetExportTable without a look.  (No cuda.h: its macros rename some of
- * them.) */
+ * engines of which it misses one, and NVRTC calls cuGetExportTable without a look.  (No cuda.h: its macros rename some
+ * of them.) */
 enum { STUB_LIBRARY = 34 };
 
 #define NEVER(name) \

@@ -66,7 +66,8 @@ static float apply(cudnnPointwiseMode_t mode, float x, float b, double slope, do
 }
 
 /* An operand's row: one that an earlier step wrote, or of memory. */
-static void operand(const struct execution *e, const struct tensor *t, const int64_t *index, float *to, const float **row)
+static void operand(const struct execution *e, const struct tensor *t, const int64_t *index, float *to,
+                    const float **row)
 {
     *row = to;
     for (int i = 0; i < e->n_ops && t->is_virtual; i++)

@@ -40,7 +40,8 @@ static const struct rule {
     int most; /* values */
     bool needed;
 } rules[] = {
-#define RULE(name, of, type, most, needed) {CUDNN_ATTR_##name, CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_TYPE_##type, most, needed}
+#define RULE(name, of, type, most, needed) \
+    {CUDNN_ATTR_##name, CUDNN_BACKEND_##of##_DESCRIPTOR, CUDNN_TYPE_##type, most, needed}
     RULE(DEVICEPROP_DEVICE_ID, DEVICEPROP, INT32, 1, false),
     RULE(DEVICEPROP_JSON_REPRESENTATION, DEVICEPROP, CHAR, 65536, false),
     RULE(TENSOR_DATA_TYPE, TENSOR, DATA_TYPE, 1, true),
@@ -263,7 +264,10 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
     case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR: wrong = check_graph(d); break;
     case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR: {
         const char *json = attribute_of(d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, &n);
-        wrong = !json ? "a device without a GPU" : !memmem(json, (size_t)n, "\"deviceVer\":", 12) ? "no deviceVer" : NULL;
+        if (!json)
+            wrong = "properties of a device where there is none";
+        else if (!memmem(json, (size_t)n, "\"deviceVer\":", 12))
+            wrong = "!json_object.HasMember(deviceVer)";
         break;
     }
     case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: {
@@ -395,7 +399,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     int64_t n, n_ops;
     MAY_FAIL();
     if (!handle || !p || !p->final || !v || !v->final || !attribute_of(p, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, NULL))
-        return say(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a handle, a plan that was made with one and a pack, finalised");
+        return say(CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "a handle, a plan that was made with one, a pack: finalised");
     const int64_t *uid = attribute_of(v, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, &n);
     void *const *pointer = attribute_of(v, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, NULL);
     struct job *job = calloc(1, sizeof *job);

@@ -2,10 +2,10 @@
 /* A cuDNN for machines without a GPU: the functions that kernels/cuda/dnn*.c call, under the library's own name
  * (libcudnn.so.9), computing in plain C on the memory of the stand-in runtime, in the order of its streams.
  *
- * It checks what the real one checks (which attributes, of which types, finalised parts, shapes that fit together, every
- * virtual tensor written before it is read, aligned addresses, all of them given) and computes f16 with sums in f32.  What
- * it keeps between the steps of a graph lies in the workspace, nowhere else: a workspace that overlaps something alive is
- * seen.
+ * It checks what the real one checks (which attributes, of which types, finalised parts, shapes that fit together,
+ * every virtual tensor written before it is read, aligned addresses, all of them given) and computes f16 with sums in
+ * f32.  What it keeps between the steps of a graph lies in the workspace, nowhere else: a workspace that overlaps
+ * something alive is seen.
  *
  *     VIDGEN_STANDIN_CUDNN_VERSION=n   what it says it is (91900)
  *     VIDGEN_STANDIN_CUDNN_FAIL=n      the n-th call that returns a status, counted from the first look at the
