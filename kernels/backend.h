@@ -29,6 +29,7 @@ struct vgk_need {
     int lattice[VGK_MAX_SPATIAL]; /* out is computed in blocks of so many pixels (depth, height, width; the last
                                      `spatial` entries count), and every pixel's bits depend on all inputs of its
                                      block: out is independent of position only if moved by multiples of this; 1 = any */
+    const char *how; /* the kernel in words, for plans; NULL: nothing to say.  Lives as long as the device */
 };
 
 struct vgk_backend {
