@@ -4,8 +4,33 @@
 #include "gstvidgenframe.h"
 #include "gstvidgenview.h"
 
+#include "../kernels/cuda_load.h"
+
+GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
+#define GST_CAT_DEFAULT gst_vidgen_model_debug
+
+static enum vgk_status
+open_device (GstVidgenEngine *engine, GstVidgenDevice device, const struct vgk_device_options *options,
+    struct vgk_error *err)
+{
+  enum vgk_status status = VGK_ERR_DEVICE;
+
+  if (device != GST_VIDGEN_DEVICE_CPU) {
+    engine->backend = vgk_cuda_load (err);
+    if (engine->backend)
+      status = engine->backend->open (options, &engine->device, err);
+    if (device == GST_VIDGEN_DEVICE_CUDA && status != VGK_OK)
+      vgk_error_prefix (err, "device=cuda");
+    if (device == GST_VIDGEN_DEVICE_CUDA || status == VGK_OK)
+      return status;
+    GST_INFO ("the CPU is taken, because CUDA cannot be: %s", err->text);
+  }
+  engine->backend = &vgk_cpu;
+  return vgk_cpu.open (options, &engine->device, err);
+}
+
 GstVidgenEngine *
-gst_vidgen_engine_new (struct vg_model *model, const struct vgk_device_options *options,
+gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const struct vgk_device_options *options,
     const struct vg_plan_request *request, GError **error)
 {
   GstVidgenEngine *engine = g_new0 (GstVidgenEngine, 1);
@@ -14,9 +39,9 @@ gst_vidgen_engine_new (struct vg_model *model, const struct vgk_device_options *
 
   engine->model = vg_model_ref (model);
   engine->request = *request;
-  status = gst_vidgen_engine_backend->open (options, &engine->device, &err);
+  status = open_device (engine, device, options, &err);
   if (status == VGK_OK)
-    status = vg_plan_make (model, gst_vidgen_engine_backend, engine->device, request, &engine->plan, &err);
+    status = vg_plan_make (model, engine->backend, engine->device, request, &engine->plan, &err);
   if (status != VGK_OK) {
     gst_vidgen_set_error (error, status, &err);
     gst_vidgen_engine_free (engine);
@@ -46,7 +71,8 @@ gst_vidgen_engine_free (GstVidgenEngine *engine)
     return;
   vg_run_close (&engine->run);
   vg_plan_free (&engine->plan);
-  gst_vidgen_engine_backend->close (&engine->device);
+  if (engine->device)
+    engine->backend->close (&engine->device);
   vg_model_unref (&engine->model);
   if (engine->grid)
     gst_vidgen_grid_unref (engine->grid);

@@ -102,8 +102,8 @@ start_engine (GstVidgenModel *self, GstVidgenEngine *engine)
   GST_OBJECT_LOCK (self);
   self->num = summary->scale_num;
   self->den = summary->scale_den;
-  self->stats.memory = gst_vidgen_engine_backend->bytes_now (engine->device);
-  self->stats.memory_peak = MAX (self->stats.memory_peak, gst_vidgen_engine_backend->bytes_peak (engine->device));
+  self->stats.memory = engine->backend->bytes_now (engine->device);
+  self->stats.memory_peak = MAX (self->stats.memory_peak, engine->backend->bytes_peak (engine->device));
   GST_OBJECT_UNLOCK (self);
   if (!ok)
     gst_vidgen_planner_fail (&self->planner, error);

@@ -27,6 +27,7 @@ typedef struct
   guint64 max_device_memory;
   gboolean exact_products;
   gint norm_mode; /* enum vg_norm_mode */
+  gint device_wanted, cuda_device_id; /* GstVidgenDevice */
   GstStructure *parameters;
 
   struct vg_model *model;         /* what the next plan is made with; NULL = not loaded */

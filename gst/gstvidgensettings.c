@@ -18,6 +18,22 @@ gst_vidgen_norm_mode_get_type (void)
   return type;
 }
 
+GType
+gst_vidgen_device_get_type (void)
+{
+  static GType type;
+  static const GEnumValue values[] = {
+    {GST_VIDGEN_DEVICE_AUTO, "CUDA if there is a GPU for it, else the CPU (the log and active-device tell)", "auto"},
+    {GST_VIDGEN_DEVICE_CPU, "The CPU", "cpu"},
+    {GST_VIDGEN_DEVICE_CUDA, "An NVIDIA GPU; an error where there is none", "cuda"},
+    {0, NULL, NULL},
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenDevice", values));
+  return type;
+}
+
 void
 gst_vidgen_settings_install (GObjectClass *klass)
 {
@@ -68,6 +84,13 @@ gst_vidgen_settings_install (GObjectClass *klass)
           GST_TYPE_VIDGEN_NORM_MODE, VG_NORM_EXACT,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_NORM_MODE, 0);
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_DEVICE,
+      g_param_spec_enum ("device", "Device", "What the model runs on", GST_TYPE_VIDGEN_DEVICE, GST_VIDGEN_DEVICE_AUTO,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_DEVICE, 0);
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_CUDA_DEVICE_ID,
+      g_param_spec_int ("cuda-device-id", "CUDA device", "Which GPU, as CUDA counts them", 0, G_MAXINT, 0,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   /**
    * GstVidgenModel:parameters:
    *
@@ -128,6 +151,12 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
     case GST_VIDGEN_SETTING_NORM_MODE:
       planner->norm_mode = g_value_get_enum (value);
       break;
+    case GST_VIDGEN_SETTING_DEVICE:
+      planner->device_wanted = g_value_get_enum (value);
+      break;
+    case GST_VIDGEN_SETTING_CUDA_DEVICE_ID:
+      planner->cuda_device_id = g_value_get_int (value);
+      break;
     default:
       id = GST_VIDGEN_SETTING_0;
   }
@@ -154,6 +183,12 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       break;
     case GST_VIDGEN_SETTING_NORM_MODE:
       g_value_set_enum (value, planner->norm_mode);
+      break;
+    case GST_VIDGEN_SETTING_DEVICE:
+      g_value_set_enum (value, planner->device_wanted);
+      break;
+    case GST_VIDGEN_SETTING_CUDA_DEVICE_ID:
+      g_value_set_int (value, planner->cuda_device_id);
       break;
     case GST_VIDGEN_SETTING_PARAMETERS:
       gst_value_set_structure (value, planner->parameters);

@@ -386,6 +386,8 @@ static void make_frame_step(struct maker *m, const struct vg_call *c, int value,
         o.t.dim[y] = c->end - c->begin;
     }
     place(m, &o, c->type == VG_CALL_READ ? &step->out : &step->in[0]);
+    step->scratch = m->scratches[c->position].bytes;
+    step->scratch_offset = m->p->weights + m->p->persistent + m->scratches[c->position].offset;
 }
 
 static void make_copy_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
@@ -410,11 +412,16 @@ static int frame_output(const struct vg_net *net)
     return -1;
 }
 
+static int picture_of(const struct maker *m)
+{
+    return m->request->output >= 0 ? m->net->outputs[m->request->output] : frame_output(m->net);
+}
+
 static enum vgk_status make_steps(struct maker *m)
 {
     const struct vg_net *net = m->net;
     const struct vg_schedule *s = m->s;
-    int picture = m->request->output >= 0 ? net->outputs[m->request->output] : frame_output(net);
+    int picture = picture_of(m);
     if (!(m->p->steps = calloc((size_t)s->n_calls + 1, sizeof *m->p->steps)))
         return VGK_ERR_NOMEM;
     for (int i = 0; i < s->n_calls; i++) {
@@ -442,6 +449,30 @@ static enum vgk_status make_steps(struct maker *m)
     return VGK_OK;
 }
 
+/* Of the rows of the frame that a call reads or writes (with those that alpha is taken from). */
+static size_t frame_scratch(const struct maker *m, const struct vg_call *c)
+{
+    const struct vg_net *net = m->net;
+    const struct vg_net_value *v =
+        &net->values[c->type == VG_CALL_READ ? net->inputs[net->frame_input] : picture_of(m)];
+    if (v->axis[VG_X] < 0 || v->axis[VG_Y] < 0)
+        return 0;
+    int64_t width = v->t.dim[v->axis[VG_X]], rows = c->end - c->begin;
+    size_t bytes = m->backend->frame_scratch(m->device, (int)width, (int)rows);
+    if (c->type == VG_CALL_WRITE)
+        bytes += m->backend->frame_scratch(m->device, (int)(width * v->den[VG_X] / v->num[VG_X]) + 1,
+                                           (int)(rows * v->den[VG_Y] / v->num[VG_Y]) + 2);
+    return bytes;
+}
+
+static void add_scratch(struct maker *m, int position, size_t bytes)
+{
+    struct vg_block *b = &m->scratches[position];
+    b->bytes = bytes > b->bytes ? bytes : b->bytes;
+    b->first = b->last = position;
+    m->p->scratch_peak = bytes > m->p->scratch_peak ? bytes : m->p->scratch_peak;
+}
+
 /* Scratch of every call: bands of one op may need more or less than the whole. */
 static enum vgk_status ask_scratch(struct maker *m)
 {
@@ -450,8 +481,12 @@ static enum vgk_status ask_scratch(struct maker *m)
         struct vg_operand in[VG_MAX_OPERANDS], out;
         struct vgk_op op;
         struct vgk_need need = {0};
-        if (c->type != VG_CALL_OP)
+        if (c->type == VG_CALL_READ || c->type == VG_CALL_WRITE)
+            need.scratch = frame_scratch(m, c);
+        if (c->type != VG_CALL_OP) {
+            add_scratch(m, c->position, need.scratch);
             continue;
+        }
         const char *node = m->net->ops[c->what].node;
         vg_rows_restrict(m->net, c, m->s->storage, &op, in, &out);
         enum vgk_status s = c->all ? VGK_OK : ask(m, &op, m->net->ops[c->what].n_in, in, &out, &need, node);
@@ -461,10 +496,7 @@ static enum vgk_status ask_scratch(struct maker *m)
             need = m->need[c->what];
         if (need.packed != m->need[c->what].packed)
             return vgk_fail(m->err, VGK_ERR_UNSUPPORTED, "node '%s': its kernel depends on the number of rows", node);
-        struct vg_block *b = &m->scratches[c->position];
-        b->bytes = need.scratch > b->bytes ? need.scratch : b->bytes;
-        b->first = b->last = c->position;
-        m->p->scratch_peak = need.scratch > m->p->scratch_peak ? need.scratch : m->p->scratch_peak;
+        add_scratch(m, c->position, need.scratch);
     }
     return VGK_OK;
 }

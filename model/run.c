@@ -30,6 +30,9 @@ struct vg_run {
     bool kept;                /* there are statistics of a previous frame */
     struct vg_run_info info;
     const int *stop;          /* NULL, or another thread's wish */
+    struct vgk_device *host;  /* converts what comes from and goes to other devices; NULL on the CPU */
+    float *statistics;        /* of two norms, then: a host's copy */
+    size_t statistics_size;   /* of one */
 };
 
 static struct vgk_tensor at(char *arena, const struct vg_place *p)
@@ -65,8 +68,11 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
             if (!step->in[k].constant)
                 continue;
             in[k].data = (void *)step->in[k].constant;
-            if (b->in[k].data)
-                memcpy(b->in[k].data, step->in[k].constant, stored_bytes(&step->in[k]));
+            enum vgk_status s = b->in[k].data ? p->backend->upload(p->device, step->in[k].constant, b->in[k].data,
+                                                                   stored_bytes(&step->in[k]), err)
+                                              : VGK_OK;
+            if (s)
+                return s;
         }
         if (step->packs) {
             struct vgk_op op = b->op;
@@ -76,10 +82,12 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
                 return s;
         }
     }
-    for (int i = 0; i < l->net->n_outputs; i++)
+    enum vgk_status s = VGK_OK;
+    for (int i = 0; i < l->net->n_outputs && !s; i++)
         if (l->outputs[i].constant)
-            memcpy(bound->outputs[i].data, l->outputs[i].constant, stored_bytes(&l->outputs[i]));
-    return VGK_OK;
+            s = p->backend->upload(p->device, l->outputs[i].constant, bound->outputs[i].data, stored_bytes(&l->outputs[i]),
+                                   err);
+    return s;
 }
 
 static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, struct bound *bound, struct vgk_error *err)
@@ -117,6 +125,19 @@ static void unbind(struct bound *bound)
     free(bound->outputs);
 }
 
+static enum vgk_status open_host(struct vg_run *r, struct vgk_error *err)
+{
+    const struct vg_program *l = r->plan->program;
+    for (int i = 0; i < l->net->n_memories; i++) {
+        size_t n = (size_t)vgk_tensor_count(&l->memories[i].kept.t);
+        r->statistics_size = n > r->statistics_size ? n : r->statistics_size;
+    }
+    r->statistics = malloc(2 * r->statistics_size * sizeof(float) + 1);
+    if (!r->statistics)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the run");
+    return vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &r->host, err);
+}
+
 enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, struct vgk_error *err)
 {
     const struct vg_summary *sum = &plan->model->summary;
@@ -131,7 +152,11 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
                         "to what it has, or choose smaller tiles", plan->info.arena_bytes,
                         (double)plan->info.arena_bytes / (1 << 20), sum->name);
     }
-    enum vgk_status s = bind(r, plan->program, &r->main, err);
+    enum vgk_status s = VGK_OK;
+    if (plan->backend != &vgk_cpu)
+        s = open_host(r, err);
+    if (!s)
+        s = bind(r, plan->program, &r->main, err);
     if (!s && plan->first)
         s = bind(r, plan->first, &r->first, err);
     if (!s)
@@ -156,18 +181,49 @@ void vg_run_close(struct vg_run **run)
         r->plan->backend->free(r->plan->device, r->arena);
     unbind(&r->main);
     unbind(&r->first);
+    vgk_cpu.close(&r->host);
+    free(r->statistics);
     free(r);
     *run = NULL;
 }
 
-/* Copies (and converts) between a tensor of the caller's and one in the arena; both have the same dims. */
-static enum vgk_status copy(struct vg_run *r, const struct vgk_tensor *src, const struct vgk_tensor *dst,
-                            struct vgk_error *err)
+static enum vgk_status convert(const struct vgk_backend *backend, struct vgk_device *device, const struct vgk_tensor *src,
+                               const struct vgk_tensor *dst, struct vgk_error *err)
 {
     struct vgk_op op = {.kind = VGK_OP_COPY, .n_in = 1, .n_out = 1, .in = src, .out = dst};
     struct vgk_need need = {0};
-    enum vgk_status s = r->plan->backend->need(r->plan->device, &op, &need, err);
-    return s ? s : r->plan->backend->run(r->plan->device, &op, NULL, NULL, err);
+    enum vgk_status s = backend->need(device, &op, &need, err);
+    return s ? s : backend->run(device, &op, NULL, NULL, err);
+}
+
+/* Copies (and converts) between a tensor of the caller's and one in the arena, `inward` or out of it; both have the same
+ * dims.  Other devices' tensors are taken to host memory as they lie, holes included, and back. */
+static enum vgk_status copy(struct vg_run *r, const struct vgk_tensor *src, const struct vgk_tensor *dst, bool inward,
+                            struct vgk_error *err)
+{
+    const struct vgk_backend *backend = r->plan->backend;
+    struct vgk_device *device = r->plan->device;
+    const struct vgk_tensor *far = inward ? dst : src;
+    struct vgk_tensor near = *far;
+    if (!r->host)
+        return convert(backend, device, src, dst, err);
+    int64_t low = 0, high = 0;
+    if (!vgk_tensor_count(far))
+        return VGK_OK;
+    for (int d = 0; d < far->rank; d++)
+        *(far->stride[d] < 0 ? &low : &high) += (far->dim[d] - 1) * far->stride[d];
+    size_t each = (size_t)vgk_type_bits(far->type) / 8, bytes = (size_t)(high - low + 1) * each;
+    char *block = malloc(bytes), *begin = (char *)far->data + low * (int64_t)each;
+    if (!block)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory for %zu bytes", bytes);
+    near.data = block - low * (int64_t)each;
+    enum vgk_status s = backend->download(device, begin, block, bytes, err);
+    if (!s)
+        s = convert(&vgk_cpu, r->host, inward ? src : &near, inward ? &near : dst, err);
+    if (!s && inward)
+        s = backend->upload(device, block, begin, bytes, err);
+    free(block);
+    return s;
 }
 
 enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *values, struct vgk_error *err)
@@ -180,7 +236,7 @@ enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *value
         struct vgk_tensor src = vgk_tensor_make(VGK_F32, to->rank, to->dim, VGK_ROW_MAJOR);
         src.data = (void *)values;
         r->main.stale = r->first.stale = true;
-        return copy(r, &src, to, err);
+        return copy(r, &src, to, true, err);
     }
     return vgk_fail(err, VGK_ERR_INVALID, "the model has no parameter %d", i);
 }
@@ -221,24 +277,24 @@ static struct vgk_tensor tensor_rows(const struct vgk_tensor *t, int y, int64_t 
 }
 
 static enum vgk_status read_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
-                                 const struct vgk_tensor *to, struct vgk_error *err)
+                                 const struct vgk_tensor *to, void *scratch, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
     const struct vg_net *net = p->program->net;
     if (e->in) {
         struct vgk_frame rows = frame_rows(e->in, step->begin, step->end);
         struct vgk_tensor dst = picture(to, p->model->interleaved);
-        return p->backend->frame_read(p->device, &rows, &e->to, &dst, err);
+        return p->backend->frame_read(p->device, &rows, &e->to, &dst, scratch, err);
     }
     if (!e->src || !e->src->data)
         return VGK_OK;
     struct vgk_tensor src = tensor_rows(e->src, net->values[net->inputs[net->frame_input]].axis[VG_Y], step->begin,
                                         step->end);
-    return copy(r, &src, to, err);
+    return copy(r, &src, to, true, err);
 }
 
 static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
-                                  const struct vgk_tensor *from, struct vgk_error *err)
+                                  const struct vgk_tensor *from, void *scratch, int *nonfinite, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
     const struct vg_summary *sum = &p->model->summary;
@@ -248,7 +304,7 @@ static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const 
         if (!e->dst || !e->dst->data)
             return VGK_OK;
         struct vgk_tensor dst = tensor_rows(e->dst, v->axis[VG_Y], step->begin, step->end);
-        return copy(r, from, &dst, err);
+        return copy(r, from, &dst, false, err);
     }
     if (step->begin >= e->out->height) /* rows that only pad the frame */
         return VGK_OK;
@@ -256,7 +312,8 @@ static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const 
     struct vgk_frame alpha = frame_rows(e->in, step->begin * sum->scale_den / sum->scale_num,
                                         (step->end * sum->scale_den + sum->scale_num - 1) / sum->scale_num);
     struct vgk_tensor src = picture(from, v->axis[VG_X] == 2);
-    return p->backend->frame_write(p->device, &src, &e->from, e->low, e->high, &alpha, &rows, err);
+    return p->backend->frame_write(p->device, &src, &e->from, e->low, e->high, &alpha, &rows, scratch,
+                                   nonfinite, err);
 }
 
 void vg_run_watch(struct vg_run *r, const int *stop) { r->stop = stop; }
@@ -271,9 +328,9 @@ static enum vgk_status run_program(struct vg_run *r, struct bound *bound, const 
         if (r->stop && __atomic_load_n(r->stop, __ATOMIC_RELAXED))
             return vgk_fail(err, VGK_ERR_DEVICE, "stopped");
         if (step->type == VG_CALL_READ)
-            s = read_rows(r, e, step, &b->out, err);
+            s = read_rows(r, e, step, &b->out, b->scratch, err);
         else if (step->type == VG_CALL_WRITE)
-            s = write_rows(r, e, step, &b->in[0], err);
+            s = write_rows(r, e, step, &b->in[0], b->scratch, NULL, err);
         else if ((s = r->plan->backend->run(r->plan->device, &b->op, b->packed, b->scratch, err)))
             vgk_error_prefix(err, "node '%s'", step->node);
         if (s)
@@ -301,6 +358,18 @@ static double drift(const struct vgk_tensor *now, const struct vgk_tensor *kept)
     return sum / (double)c;
 }
 
+/* Statistics to where they can be read: t.data is on the host then. */
+static enum vgk_status fetch(struct vg_run *r, struct vgk_tensor *t, int which, struct vgk_error *err)
+{
+    if (!r->host)
+        return VGK_OK;
+    size_t bytes = (size_t)vgk_tensor_count(t) * sizeof(float);
+    float *to = r->statistics + (size_t)which * r->statistics_size;
+    enum vgk_status s = r->plan->backend->download(r->plan->device, t->data, to, bytes, err);
+    t->data = to;
+    return s;
+}
+
 static enum vgk_status run_steps(struct vg_run *r, const struct ends *e, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
@@ -314,6 +383,8 @@ static enum vgk_status run_steps(struct vg_run *r, const struct ends *e, struct 
         for (int i = 0; i < p->program->net->n_memories && !s; i++) {
             struct vgk_tensor now = at(r->arena, &p->program->memories[i].now),
                               kept = at(r->arena, &p->program->memories[i].kept);
+            if ((s = fetch(r, &now, 0, err)) || (s = fetch(r, &kept, 1, err)))
+                break;
             double d = drift(&now, &kept);
             r->info.drift = d > r->info.drift || d != d ? d : r->info.drift;
         }
@@ -325,10 +396,16 @@ static enum vgk_status run_steps(struct vg_run *r, const struct ends *e, struct 
     for (int i = 0; i < p->program->net->n_memories && !s; i++) {
         const struct vg_program *l = again ? p->first : p->program;
         struct vgk_tensor now = at(r->arena, &l->memories[i].now), kept = at(r->arena, &l->memories[i].kept);
+        void *place = kept.data;
+        if ((s = fetch(r, &now, 0, err)) || (s = fetch(r, &kept, 1, err)))
+            break;
         const float *from = now.data;
         float *to = kept.data;
-        for (int64_t k = 0; k < vgk_tensor_count(&kept); k++)
+        int64_t n = vgk_tensor_count(&kept);
+        for (int64_t k = 0; k < n; k++)
             to[k] = again ? from[k] : to[k] + SMOOTHING * (from[k] - to[k]);
+        if (to != place)
+            s = p->backend->upload(p->device, to, place, (size_t)n * sizeof *to, err);
     }
     r->kept = !s;
     return s;
@@ -372,7 +449,7 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
                         net->n_inputs, net->n_outputs);
     for (int i = 0; i < n_in && !s; i++)
         if (in[i].data && i != net->frame_input) {
-            s = copy(r, &in[i], &r->main.inputs[i], err);
+            s = copy(r, &in[i], &r->main.inputs[i], true, err);
             r->main.stale = r->first.stale = true;
         }
     bool banded = r->plan->program->bands > 1 || r->plan->first;
@@ -382,6 +459,6 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
         s = run_steps(r, &e, err);
     for (int i = 0; i < n_out && !s && !banded; i++)
         if (out[i].data)
-            s = copy(r, &r->main.outputs[i], &out[i], err);
+            s = copy(r, &r->main.outputs[i], &out[i], false, err);
     return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Matrix products in f32, by the register blocks of the convolutions.  The right-hand matrix of each batch is brought
  * into panels of a block's width first (once, when all batches share it), then blocks of rows go over the panels. */
+#include "cpu.h"
 #include "elements.h"
 #include "micro.h"
 

@@ -4,6 +4,7 @@
 #ifndef VGK_CPU_REFERENCE_H
 #define VGK_CPU_REFERENCE_H
 
+#include "cpu.h"
 #include "elements.h"
 
 /* reference_pointwise.c */
