@@ -70,6 +70,17 @@ static enum vgk_status properties(struct vgk_dnn *dnn, const char *json, cudnnBa
     return s ? vgk_dnn_fail(dnn, s, call, err) : VGK_OK;
 }
 
+/* Without a driver's library cuDNN leaves out the engines that are compiled at run time, and plans would be others than
+ * where they are run.  The toolkit's stub does: nothing is executed. */
+static enum vgk_status need_driver(struct vgk_error *err)
+{
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) ||
+        dlopen(VIDGEN_CUDA_STUBS "/libcuda.so", RTLD_NOW | RTLD_LOCAL))
+        return VGK_OK;
+    return vgk_fail(err, VGK_ERR_DEVICE, "planning for a GPU that is not there needs libcuda.so.1 of a driver or the "
+                    "CUDA toolkit's stub of it (" VIDGEN_CUDA_STUBS "/libcuda.so)");
+}
+
 enum vgk_status vgk_dnn_open(const char *device_json, int device, struct vgk_dnn **out, struct vgk_error *err)
 {
     struct vgk_dnn *dnn = calloc(1, sizeof *dnn);
@@ -77,7 +88,9 @@ enum vgk_status vgk_dnn_open(const char *device_json, int device, struct vgk_dnn
     if (!dnn)
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for cuDNN");
     dnn->device_id = device;
-    enum vgk_status status = vgk_dnn_load(dnn, err);
+    enum vgk_status status = device_json ? need_driver(err) : VGK_OK;
+    if (!status)
+        status = vgk_dnn_load(dnn, err);
     if (!status && device_json) {
         if ((status = properties(dnn, device_json, &dnn->device, err)))
             status = VGK_ERR_INVALID;
