@@ -10,6 +10,15 @@ GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
 #define GST_CAT_DEFAULT gst_vidgen_model_debug
 
 static enum vgk_status
+make_plan (GstVidgenEngine *engine, struct vgk_error *err)
+{
+  if (engine->request.precision == VG_PRECISION_FP16 && !engine->backend->half)
+    return vgk_fail (err, VGK_ERR_UNSUPPORTED, "precision=fp16 only slows the %s down: set it to auto or fp32, or device to "
+        "cuda", engine->backend->describe (engine->device));
+  return vg_plan_make (engine->model, engine->backend, engine->device, &engine->request, &engine->plan, err);
+}
+
+static enum vgk_status
 open_device (GstVidgenEngine *engine, GstVidgenDevice device, const struct vgk_device_options *options,
     struct vgk_error *err)
 {
@@ -41,7 +50,14 @@ gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const str
   engine->request = *request;
   status = open_device (engine, device, options, &err);
   if (status == VGK_OK)
-    status = vg_plan_make (model, engine->backend, engine->device, request, &engine->plan, &err);
+    status = make_plan (engine, &err);
+  if (status == VGK_ERR_UNSUPPORTED && device == GST_VIDGEN_DEVICE_AUTO && engine->backend != &vgk_cpu) {
+    GST_INFO ("the CPU is taken, because CUDA cannot do all of the model: %s", err.text);
+    engine->backend->close (&engine->device);
+    status = open_device (engine, GST_VIDGEN_DEVICE_CPU, options, &err);
+    if (status == VGK_OK)
+      status = make_plan (engine, &err);
+  }
   if (status != VGK_OK) {
     gst_vidgen_set_error (error, status, &err);
     gst_vidgen_engine_free (engine);

@@ -421,7 +421,7 @@ count_tile (GstVidgenModel *self, const GstVidgenTileMeta *tile, gint64 began)
 {
   gint64 now = g_get_monotonic_time ();
   struct vg_run_info info;
-  gboolean tell = FALSE;
+  gboolean tell = FALSE, warn;
 
   self->frame_tiles++;
   self->frame_time += now - began;
@@ -429,10 +429,17 @@ count_tile (GstVidgenModel *self, const GstVidgenTileMeta *tile, gint64 began)
   GST_OBJECT_LOCK (self);
   self->stats.norm_drift = info.drift;
   self->stats.norm_cuts = info.cuts;
+  warn = info.rescued && !self->stats.rescued;
+  self->stats.rescued = info.rescued;
   self->stats.tiles++;
   if (!tile || self->frame_tiles == (guint) (tile->grid->grid.x.n * tile->grid->grid.y.n))
     tell = gst_vidgen_stats_add_frame (&self->stats, began, now, self->frame_time) && self->live;
   GST_OBJECT_UNLOCK (self);
+  if (warn)
+    GST_ELEMENT_WARNING (self, STREAM, ENCODE,
+        ("A tile overflowed in half precision and was run again in single; stats count them (tiles-rescued). If there are "
+         "many, precision=fp32 saves the time of the first try."),
+        (NULL));
   if (tell)
     gst_element_post_message (GST_ELEMENT (self), gst_message_new_latency (GST_OBJECT (self)));
 }

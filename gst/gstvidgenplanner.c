@@ -285,6 +285,7 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     options.exact_products = self->exact_products;
     device = self->device_wanted;
     options.device = self->cuda_device_id;
+    request.precision = self->precision;
     request.norm_mode = self->norm_mode;
     options.max_bytes = request.max_bytes = self->max_device_memory;
     UNLOCK (self);

@@ -28,6 +28,7 @@ typedef struct
   gboolean exact_products;
   gint norm_mode; /* enum vg_norm_mode */
   gint device_wanted, cuda_device_id; /* GstVidgenDevice */
+  gint precision;                     /* enum vg_precision */
   GstStructure *parameters;
 
   struct vg_model *model;         /* what the next plan is made with; NULL = not loaded */

@@ -19,6 +19,22 @@ gst_vidgen_norm_mode_get_type (void)
 }
 
 GType
+gst_vidgen_precision_get_type (void)
+{
+  static GType type;
+  static const GEnumValue values[] = {
+    {VG_PRECISION_AUTO, "fp16 on CUDA, fp32 on the CPU", "auto"},
+    {VG_PRECISION_FP32, "All in single precision", "fp32"},
+    {VG_PRECISION_FP16, "Activations in half, sums in single; tiles that overflow are run again in single", "fp16"},
+    {0, NULL, NULL},
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenPrecision", values));
+  return type;
+}
+
+GType
 gst_vidgen_device_get_type (void)
 {
   static GType type;
@@ -88,6 +104,10 @@ gst_vidgen_settings_install (GObjectClass *klass)
       g_param_spec_enum ("device", "Device", "What the model runs on", GST_TYPE_VIDGEN_DEVICE, GST_VIDGEN_DEVICE_AUTO,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_DEVICE, 0);
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_PRECISION,
+      g_param_spec_enum ("precision", "Precision", "What activations are stored in", GST_TYPE_VIDGEN_PRECISION,
+          VG_PRECISION_AUTO, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_PRECISION, 0);
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_CUDA_DEVICE_ID,
       g_param_spec_int ("cuda-device-id", "CUDA device", "Which GPU, as CUDA counts them", 0, G_MAXINT, 0,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
@@ -114,7 +134,7 @@ gst_vidgen_settings_install (GObjectClass *klass)
           NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_STATS,
       g_param_spec_boxed ("stats", "Statistics",
-          "Counters: frames, tiles, dropped (frames that came too late), fps (of the last second), mean-time and "
+          "Counters: frames, tiles, tiles-rescued (see precision), dropped (frames that came too late), fps (of the last second), mean-time and "
           "max-time (ns of computing for a frame), device-memory and device-memory-peak (bytes), norm-drift and "
           "norm-cuts (see norm-mode)",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
@@ -154,6 +174,9 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
     case GST_VIDGEN_SETTING_DEVICE:
       planner->device_wanted = g_value_get_enum (value);
       break;
+    case GST_VIDGEN_SETTING_PRECISION:
+      planner->precision = g_value_get_enum (value);
+      break;
     case GST_VIDGEN_SETTING_CUDA_DEVICE_ID:
       planner->cuda_device_id = g_value_get_int (value);
       break;
@@ -186,6 +209,9 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       break;
     case GST_VIDGEN_SETTING_DEVICE:
       g_value_set_enum (value, planner->device_wanted);
+      break;
+    case GST_VIDGEN_SETTING_PRECISION:
+      g_value_set_enum (value, planner->precision);
       break;
     case GST_VIDGEN_SETTING_CUDA_DEVICE_ID:
       g_value_set_int (value, planner->cuda_device_id);

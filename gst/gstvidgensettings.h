@@ -17,6 +17,7 @@ enum
   GST_VIDGEN_SETTING_NORM_MODE,
   GST_VIDGEN_SETTING_DEVICE,
   GST_VIDGEN_SETTING_CUDA_DEVICE_ID,
+  GST_VIDGEN_SETTING_PRECISION,
   GST_VIDGEN_SETTING_PARAMETERS,
   GST_VIDGEN_SETTING_PLAN,
   GST_VIDGEN_SETTING_ACTIVE_DEVICE,
@@ -25,6 +26,8 @@ enum
 
 GType gst_vidgen_norm_mode_get_type (void); /* enum vg_norm_mode */
 #define GST_TYPE_VIDGEN_NORM_MODE (gst_vidgen_norm_mode_get_type ())
+GType gst_vidgen_precision_get_type (void); /* enum vg_precision */
+#define GST_TYPE_VIDGEN_PRECISION (gst_vidgen_precision_get_type ())
 GType gst_vidgen_device_get_type (void); /* GstVidgenDevice */
 #define GST_TYPE_VIDGEN_DEVICE (gst_vidgen_device_get_type ())
 

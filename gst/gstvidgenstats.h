@@ -9,7 +9,7 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  guint64 frames, tiles, dropped;
+  guint64 frames, tiles, dropped, rescued;
   gint64 total, longest; /* microseconds of computing, of frames */
 
   /* The second that is counted now. */

@@ -56,7 +56,13 @@ struct how {
     int bands;
     const bool *recompute;
     enum vg_norm_source norms;
+    bool half;
 };
+
+static bool in_half(const struct vg_plan_request *r, const struct vgk_backend *backend)
+{
+    return r->precision == VG_PRECISION_FP16 || (r->precision == VG_PRECISION_AUTO && backend->half);
+}
 
 static enum vgk_status lay_out(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
                                int width, int height, struct how how, struct vg_program **program,
@@ -68,7 +74,11 @@ static enum vgk_status lay_out(struct vg_model *m, const struct vgk_backend *bac
     for (int i = 0; !s && i < net->n_ops; i++)
         if (net->ops[i].op.kind == VGK_OP_CONV)
             net->ops[i].op.p.conv.exact_products = how.direct;
-    if (!s && (s = vg_program_make(net, backend, device, &request, program, err)))
+    if (!s && how.half && (s = vg_net_halve(net, m->frame_output, backend->half)))
+        vgk_fail(err, s, "no memory to lay out the model");
+    if (!s)
+        s = vg_program_make(net, backend, device, &request, program, err);
+    if (s)
         vg_net_free(&net);
     return s;
 }
@@ -90,8 +100,8 @@ static enum vgk_status cut_frame(struct vg_model *m, const struct vgk_backend *b
         return s;
     }
     c->direct = w && w->direct;
-    return lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &c->program,
-                   err);
+    struct how how = {.direct = c->direct, .half = in_half(r, backend)};
+    return lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, how, &c->program, err);
 }
 
 /* --- the choice --- */
@@ -141,12 +151,12 @@ static size_t budget(const struct vgk_backend *backend, const struct vgk_device 
 /* The whole frame at once if that fits, else bands down the frame: the fewest that fit; where even many do not, the
  * largest picture that is kept across levels is computed again instead, and so on. */
 static enum vgk_status fit(struct vg_model *m, const struct vgk_backend *backend, struct vgk_device *device,
-                                    int width, int height, enum vg_norm_source norms, size_t max_bytes,
+                                    int width, int height, struct how base, size_t max_bytes,
                                     size_t *least_bytes, struct vg_program **best)
 {
     static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
     struct vg_program *p = NULL;
-    enum vgk_status s = lay_out(m, backend, device, width, height, (struct how){.norms = norms}, &p, NULL);
+    enum vgk_status s = lay_out(m, backend, device, width, height, base, &p, NULL);
     if (s)
         return s;
     *least_bytes = vg_program_bytes(p) < *least_bytes ? vg_program_bytes(p) : *least_bytes;
@@ -162,7 +172,9 @@ static enum vgk_status fit(struct vg_model *m, const struct vgk_backend *backend
         int worse = 0;
         again = -1;
         for (size_t i = 0; i < sizeof counts / sizeof *counts && height / counts[i] >= 6 && worse < 2; i++) {
-            struct how how = {.bands = counts[i], .recompute = recompute, .norms = norms};
+            struct how how = base;
+            how.bands = counts[i];
+            how.recompute = recompute;
             if ((s = lay_out(m, backend, device, width, height, how, &p, NULL)))
                 goto done;
             size_t bytes = vg_program_bytes(p);
@@ -231,7 +243,8 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
         if (expected > (double)max_bytes)
             continue;
         struct vg_program *l = NULL;
-        if (lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL))
+        struct how how = {.direct = c->direct, .half = in_half(r, backend)};
+        if (lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, how, &l, NULL))
             continue; /* too small a tile for the model's own padding, for instance */
         if (vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
@@ -249,7 +262,8 @@ static enum vgk_status choose(struct vg_model *m, const struct vgk_backend *back
         struct vg_program *l = NULL;
         if ((double)c->grid.x.tile * c->grid.y.tile > 1.5 * (double)least->grid.x.tile * least->grid.y.tile)
             continue;
-        if (!lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, (struct how){.direct = c->direct}, &l, NULL) &&
+        struct how how = {.direct = c->direct, .half = in_half(r, backend)};
+        if (!lay_out(m, backend, device, c->grid.x.tile, c->grid.y.tile, how, &l, NULL) &&
             vg_program_bytes(l) < smallest)
             smallest = vg_program_bytes(l);
         vg_program_free(&l);
@@ -275,16 +289,18 @@ static enum vgk_status check(const struct vg_plan_request *r, struct vgk_error *
 }
 
 /* Two programs in place of one: for frames that have a predecessor, and for those that have none. */
-static enum vgk_status use_previous(struct vg_plan *p, size_t max_bytes, struct vgk_error *err)
+static enum vgk_status use_previous(struct vg_plan *p, bool half, size_t max_bytes, struct vgk_error *err)
 {
     struct vg_program *first = NULL, *next = NULL;
     size_t least = SIZE_MAX, least_next = SIZE_MAX;
     int width = p->grid.x.tile, height = p->grid.y.tile;
     if (p->grid.x.n * p->grid.y.n > 1)
         return VGK_OK;
-    enum vgk_status s = fit(p->model, p->backend, p->device, width, height, VG_NORM_OWN_KEPT, max_bytes, &least, &first);
+    enum vgk_status s = fit(p->model, p->backend, p->device, width, height,
+                            (struct how){.norms = VG_NORM_OWN_KEPT, .half = half}, max_bytes, &least, &first);
     if (!s)
-        s = fit(p->model, p->backend, p->device, width, height, VG_NORM_KEPT, max_bytes, &least_next, &next);
+        s = fit(p->model, p->backend, p->device, width, height, (struct how){.norms = VG_NORM_KEPT, .half = half}, max_bytes,
+                &least_next, &next);
     if (!s && (!first->net->n_memories || first->weights != next->weights || first->persistent != next->persistent)) {
         vg_program_free(&first); /* no norms to speak of */
         vg_program_free(&next);
@@ -304,12 +320,69 @@ static enum vgk_status use_previous(struct vg_plan *p, size_t max_bytes, struct 
     return VGK_OK;
 }
 
+static size_t main_bytes(const struct vg_plan *p)
+{
+    size_t bytes = vg_program_bytes(p->program);
+    return p->first && vg_program_bytes(p->first) > bytes ? vg_program_bytes(p->first) : bytes;
+}
+
+/* What the rescue program needs apart from activations, which it shares, taken off the budget. */
+static enum vgk_status leave_room(struct vg_plan *p, const struct vg_grid *whole, size_t all_bytes, size_t *max_bytes,
+                                  struct vgk_error *err)
+{
+    struct vg_program *l = NULL;
+    enum vgk_status s = lay_out(p->model, p->backend, p->device, whole->x.tile, whole->y.tile, (struct how){0}, &l, err);
+    if (s)
+        return s;
+    size_t bytes = l->weights + l->persistent;
+    *max_bytes = bytes < all_bytes ? all_bytes - bytes : 0;
+    vg_program_free(&l);
+    return VGK_OK;
+}
+
+/* The program in f32 for tiles that overflow in f16: weights of its own, behind the main program's; activations where
+ * the main one's are, in bands if it takes them to fit there. */
+static enum vgk_status add_rescue(struct vg_plan *p, size_t max_bytes, struct vgk_error *err)
+{
+    const struct vg_program *l = p->program;
+    struct vg_program *rescue = NULL;
+    int width = p->grid.x.tile, height = p->grid.y.tile;
+    size_t own = l->weights + l->persistent, activations = main_bytes(p) - own, least = SIZE_MAX;
+    struct how how = {.direct = p->direct};
+    enum vgk_status s = lay_out(p->model, p->backend, p->device, width, height, how, &rescue, err);
+    if (s)
+        return s;
+    if (rescue->activations > activations) {
+        struct vg_program *banded = NULL;
+        size_t bytes = rescue->weights + rescue->persistent + activations;
+        if (!fit(p->model, p->backend, p->device, width, height, how, bytes, &least, &banded)) {
+            vg_program_free(&rescue);
+            rescue = banded;
+        }
+    }
+    activations = rescue->activations > activations ? rescue->activations : activations;
+    size_t shared = own + rescue->weights + rescue->persistent;
+    vg_program_move(p->program, 0, l->weights, shared);
+    if (p->first)
+        vg_program_move(p->first, 0, l->weights, shared);
+    vg_program_move(rescue, own, own + rescue->weights, shared);
+    p->rescue = rescue;
+    p->arena_bytes = shared + activations;
+    if (p->arena_bytes > max_bytes)
+        return vgk_fail(err, VGK_ERR_NOMEM, "%s in half precision needs %zu bytes (%.1f MiB), with what runs overflowing tiles "
+                        "again, max-device-memory is %zu: set it to %zu or more, or take a smaller frame",
+                        p->model->summary.path, p->arena_bytes, (double)p->arena_bytes / (1 << 20), max_bytes,
+                        p->arena_bytes);
+    return VGK_OK;
+}
+
 static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
 {
     struct vg_model *m = p->model;
     struct cut whole = {.program = NULL}, best = {.program = NULL};
     struct way ways[2] = {{false, NULL}, {true, NULL}};
-    size_t max_bytes = budget(p->backend, p->device, r->max_bytes);
+    size_t all_bytes = budget(p->backend, p->device, r->max_bytes), max_bytes = all_bytes;
+    bool half = in_half(r, p->backend);
     bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
     bool one_tile = r->tile_width >= r->width && r->tile_height >= r->height; /* asked for: nobody cuts the frame */
     enum vgk_status s = check(r, err);
@@ -321,6 +394,8 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         if (!cut_frame(m, p->backend, p->device, r, NULL, 0, 0, least, &whole, &again))
             s = VGK_OK;
     }
+    if (!s && half && all_bytes != SIZE_MAX)
+        s = leave_room(p, &whole.grid, all_bytes, &max_bytes, err);
     if (s)
         return s;
     if (m->summary.fixed_width || r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
@@ -328,21 +403,21 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands},
+        s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.bands = r->bands, .half = half},
                     &best.program, err);
     } else {
         int n_ways = 1;
         size_t least = SIZE_MAX;
         best.grid = whole.grid;
         s = tiles ? VGK_ERR_UNSUPPORTED
-                  : fit(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, VG_NORM_OWN, max_bytes, &least,
-                        &best.program);
+                  : fit(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile,
+                        (struct how){.norms = VG_NORM_OWN, .half = half}, max_bytes, &least, &best.program);
         if (s == VGK_OK || s == VGK_ERR_NOMEM)
             goto chosen;
         s = VGK_OK;
         ways[0].whole = whole.program;
         if (memcmp(whole.program->exact.origin, whole.program->exact.align, sizeof whole.program->exact.align)) {
-            s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.direct = true},
+            s = lay_out(m, p->backend, p->device, whole.grid.x.tile, whole.grid.y.tile, (struct how){.direct = true, .half = half},
                         &ways[1].whole, err);
             n_ways = 2;
         }
@@ -383,7 +458,10 @@ chosen:
     p->program = best.program;
     p->grid = best.grid;
     p->direct = best.direct;
-    return r->norm_mode == VG_NORM_PREVIOUS ? use_previous(p, max_bytes, err) : VGK_OK;
+    if (r->norm_mode == VG_NORM_PREVIOUS)
+        s = use_previous(p, half, max_bytes, err);
+    p->arena_bytes = main_bytes(p);
+    return s || !half ? s : add_rescue(p, all_bytes, err);
 }
 
 enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
@@ -411,8 +489,9 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     p->info = (struct vg_plan_info){
         .grid = &p->grid,
         .norm_mode = p->first ? VG_NORM_PREVIOUS : VG_NORM_EXACT,
-        .arena_bytes = p->first && vg_program_bytes(p->first) > vg_program_bytes(l) ? vg_program_bytes(p->first)
-                                                                                    : vg_program_bytes(l),
+        .arena_bytes = p->arena_bytes,
+        .precision = p->rescue ? VG_PRECISION_FP16 : VG_PRECISION_FP32,
+        .rescue_bytes = p->rescue ? p->arena_bytes - main_bytes(p) : 0,
         .weight_bytes = l->weights,
         .activation_bytes = (p->first && p->first->activations > l->activations ? p->first : l)->activations + l->persistent,
         .scratch_bytes = l->scratch_peak,
@@ -435,6 +514,7 @@ void vg_plan_free(struct vg_plan **plan)
         return;
     vg_program_free(&p->program);
     vg_program_free(&p->first);
+    vg_program_free(&p->rescue);
     vg_model_unref(&p->model);
     free(p);
     *plan = NULL;

@@ -6,6 +6,7 @@
 
 #include "../kernels/backend.h"
 #include "model.h"
+#include "precision.h"
 #include "tiling.h"
 
 struct vg_plan;
@@ -23,6 +24,7 @@ struct vg_plan_request {
     int tile_width, tile_height; /* 0 = the plan's choice; the frame's size or more: one tile, whatever it takes */
     int overlap_x, overlap_y; /* -1 = as the model needs */
     enum vg_norm_mode norm_mode;
+    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations, else FP32 */
     int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
     size_t max_bytes;         /* hard cap, 0 = half of the memory that is free now */
 };
@@ -42,6 +44,8 @@ struct vg_plan_info {
     int n_ops;                /* calls of kernels for a tile, copies of carried rows included */
     int bands, levels;        /* more than 1 band: the ops advance together down the tile (schedule.h), in so many passes */
     enum vg_norm_mode norm_mode; /* in use */
+    enum vg_precision precision; /* in use */
+    size_t rescue_bytes;      /* of the arena, for the program in f32 that runs tiles again (run.h); 0 = none */
     bool exact;               /* tiled equals untiled, bit for bit */
     bool direct;              /* convolutions by direct products, as tiles this small need to be exact: the untiled
                                  result that they equal is that of direct products, too (others differ by rounding) */

@@ -45,6 +45,9 @@ char *vg_plan_text(const struct vg_plan *p)
     fprintf(f, "memory  %.2f MiB = weights %.2f + activations %.2f (lower bound %.2f; scratch up to %.2f)\n",
             mib(p->info.arena_bytes), mib(p->info.weight_bytes), mib(p->info.activation_bytes),
             mib(p->info.activation_floor), mib(p->info.scratch_bytes));
+    if (p->info.precision == VG_PRECISION_FP16)
+        fprintf(f, "half    activations in f16; %.2f MiB more for running tiles again in f32 that overflow\n",
+                mib(p->info.rescue_bytes));
     fprintf(f, "device  %s\n", p->backend->describe(p->device));
     if (p->info.warning)
         fprintf(f, "warning %s\n", p->info.warning);
@@ -117,8 +120,9 @@ char *vg_plan_json(const struct vg_plan *p)
             (1 + vg_axis_waste(&p->grid.x)) * (1 + vg_axis_waste(&p->grid.y)) - 1, p->info.exact ? "true" : "false",
             p->info.direct ? "true" : "false");
     fprintf(f, ", \"bytes\": {\"arena\": %zu, \"weights\": %zu, \"activations\": %zu, \"activation-floor\": %zu, "
-            "\"scratch\": %zu}", p->info.arena_bytes, p->info.weight_bytes, p->info.activation_bytes,
-            p->info.activation_floor, p->info.scratch_bytes);
+            "\"scratch\": %zu, \"rescue\": %zu}, \"precision\": \"%s\"", p->info.arena_bytes, p->info.weight_bytes,
+            p->info.activation_bytes, p->info.activation_floor, p->info.scratch_bytes, p->info.rescue_bytes,
+            p->info.precision == VG_PRECISION_FP16 ? "fp16" : "fp32");
     fprintf(f, ", \"ops\": %d, \"bands\": %d, \"levels\": %d, \"device\": ", p->info.n_ops, p->info.bands, p->info.levels);
     quote(f, p->backend->describe(p->device));
     if (p->info.warning) {

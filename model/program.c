@@ -584,3 +584,41 @@ done:
     free(m.scratches);
     return s;
 }
+
+struct move {
+    const struct vg_program *p;
+    size_t weights, persistent, activations;
+};
+
+static void move_offset(const struct move *m, size_t *offset)
+{
+    if (*offset == SIZE_MAX)
+        return;
+    if (*offset < m->p->weights)
+        *offset += m->weights;
+    else if (*offset < m->p->weights + m->p->persistent)
+        *offset += m->persistent - m->p->weights;
+    else
+        *offset += m->activations - m->p->weights - m->p->persistent;
+}
+
+void vg_program_move(struct vg_program *p, size_t weights, size_t persistent, size_t activations)
+{
+    struct move m = {p, weights, persistent, activations};
+    for (int i = 0; i < p->n_steps; i++) {
+        struct vg_step *step = &p->steps[i];
+        for (int k = 0; k < VG_MAX_OPERANDS; k++)
+            move_offset(&m, &step->in[k].offset);
+        move_offset(&m, &step->out.offset);
+        step->packed_offset += weights;
+        step->scratch_offset += activations - p->weights - p->persistent;
+    }
+    for (int i = 0; i < p->net->n_inputs; i++)
+        move_offset(&m, &p->inputs[i].offset);
+    for (int i = 0; i < p->net->n_outputs; i++)
+        move_offset(&m, &p->outputs[i].offset);
+    for (int i = 0; i < p->net->n_memories; i++) {
+        move_offset(&m, &p->memories[i].now.offset);
+        move_offset(&m, &p->memories[i].kept.offset);
+    }
+}

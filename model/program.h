@@ -56,6 +56,9 @@ enum vgk_status vg_program_make(struct vg_net *, const struct vgk_backend *, str
                                 const struct vg_program_request *, struct vg_program **, struct vgk_error *);
 void vg_program_free(struct vg_program **); /* and its net */
 
+/* Moves the sections to other places of the arena. */
+void vg_program_move(struct vg_program *, size_t weights, size_t persistent, size_t activations);
+
 static inline size_t vg_program_bytes(const struct vg_program *p)
 {
     return p->weights + p->persistent + p->activations;

@@ -26,7 +26,8 @@ struct bound {
 struct vg_run {
     const struct vg_plan *plan;
     char *arena;
-    struct bound main, first; /* first: see plan_internal.h */
+    struct bound main, first, rescue; /* see plan_internal.h */
+    int nonfinite;            /* values of the tile that is at work */
     bool kept;                /* there are statistics of a previous frame */
     struct vg_run_info info;
     const int *stop;          /* NULL, or another thread's wish */
@@ -161,6 +162,8 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
         s = bind(r, plan->first, &r->first, err);
     if (!s)
         s = fill(r, &r->main, err);
+    if (!s && plan->rescue && !(s = bind(r, plan->rescue, &r->rescue, err)))
+        s = fill(r, &r->rescue, err);
     if (!s && plan->first) /* the same weights at the same places, but for what only this one reads */
         s = fill(r, &r->first, err);
     for (int i = 0; i < sum->n_parameters && !s; i++)
@@ -181,6 +184,7 @@ void vg_run_close(struct vg_run **run)
         r->plan->backend->free(r->plan->device, r->arena);
     unbind(&r->main);
     unbind(&r->first);
+    unbind(&r->rescue);
     vgk_cpu.close(&r->host);
     free(r->statistics);
     free(r);
@@ -235,8 +239,9 @@ enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *value
         const struct vgk_tensor *to = &r->main.inputs[k];
         struct vgk_tensor src = vgk_tensor_make(VGK_F32, to->rank, to->dim, VGK_ROW_MAJOR);
         src.data = (void *)values;
-        r->main.stale = r->first.stale = true;
-        return copy(r, &src, to, true, err);
+        r->main.stale = r->first.stale = r->rescue.stale = true;
+        enum vgk_status s = copy(r, &src, to, true, err);
+        return s || !r->rescue.program ? s : copy(r, &src, &r->rescue.inputs[k], true, err);
     }
     return vgk_fail(err, VGK_ERR_INVALID, "the model has no parameter %d", i);
 }
@@ -325,16 +330,18 @@ static enum vgk_status run_program(struct vg_run *r, struct bound *bound, const 
         const struct vg_step *step = &l->steps[i];
         struct bound_step *b = &bound->steps[i];
         enum vgk_status s;
+        int found = 0;
         if (r->stop && __atomic_load_n(r->stop, __ATOMIC_RELAXED))
             return vgk_fail(err, VGK_ERR_DEVICE, "stopped");
         if (step->type == VG_CALL_READ)
             s = read_rows(r, e, step, &b->out, b->scratch, err);
         else if (step->type == VG_CALL_WRITE)
-            s = write_rows(r, e, step, &b->in[0], b->scratch, NULL, err);
+            s = write_rows(r, e, step, &b->in[0], b->scratch, r->rescue.program ? &found : NULL, err);
         else if ((s = r->plan->backend->run(r->plan->device, &b->op, b->packed, b->scratch, err)))
             vgk_error_prefix(err, "node '%s'", step->node);
         if (s)
             return s;
+        r->nonfinite += found;
     }
     bound->stale = false;
     return VGK_OK;
@@ -435,7 +442,13 @@ enum vgk_status vg_run_tile(struct vg_run *r, const struct vgk_frame *in, const 
         e.low[k] = a < b ? a : b;
         e.high[k] = a < b ? b : a;
     }
-    return run_steps(r, &e, err);
+    r->nonfinite = 0;
+    enum vgk_status s = run_steps(r, &e, err);
+    if (s || !r->nonfinite || !r->rescue.program)
+        return s;
+    r->info.rescued++;
+    r->kept = false; /* statistics of what overflowed */
+    return run_program(r, &r->rescue, &e, err);
 }
 
 enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,

@@ -25,12 +25,15 @@ struct vg_run_info {
     double drift;  /* of the last frame's statistics from those it was normalised with: the mean over channels of
                       |log(deviation ratio)| + |difference of means| in deviations, of the norm where it is largest;
                       0 with norms by the frame's own */
+    uint64_t rescued; /* tiles that overflowed in half precision and were run again in f32 */
     uint64_t cuts; /* frames done again exactly because of it (drift above VG_RUN_CUT) */
 };
 #define VG_RUN_CUT 0.8
 void vg_run_info(const struct vg_run *, struct vg_run_info *);
 
-/* One tile: `in` of the plan's tile size, or less where the tile hangs over the frame's edge (the model then sees the
+/* A tile whose output is not finite in half precision is run again in f32, by a program that the plan keeps room for; it
+ * is counted.
+ * One tile: `in` of the plan's tile size, or less where the tile hangs over the frame's edge (the model then sees the
  * last column and row repeated); `out` of that times the model's scale, both in the colour given.
  * VGK_ERR_DEVICE: the backend failed. */
 enum vgk_status vg_run_tile(struct vg_run *, const struct vgk_frame *in, const struct vgk_colour *,
@@ -40,7 +43,7 @@ enum vgk_status vg_run_tile(struct vg_run *, const struct vgk_frame *in, const s
  * large frame.  Read atomically; another thread may set it at any time.  It must live as long as the run. */
 void vg_run_watch(struct vg_run *, const int *stop);
 
-/* The same without frames, for tests and benches: f32 tensors, NCHW row-major or channels-last by their strides.
+/* The same without frames (and without a rescue), for tests and benches: f32 tensors, NCHW row-major or channels-last by their strides.
  * in[i], out[i] in the order of the model file's inputs and outputs (inputs with parameters included; data NULL = leave
  * as it is). */
 enum vgk_status vg_run_tensors(struct vg_run *, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,

@@ -37,6 +37,10 @@ void vgk_ref_reduce(struct vgk_device *, const struct vgk_op *);
 void vgk_ref_norm(struct vgk_device *, const struct vgk_op *);
 void vgk_ref_softmax(struct vgk_device *, const struct vgk_op *);
 
+/* reference_norm.c */
+void vgk_ref_moments(struct vgk_device *, const struct vgk_op *);
+void vgk_ref_normalise(struct vgk_device *, const struct vgk_op *);
+
 /* reference_index.c */
 enum vgk_status vgk_ref_take(struct vgk_device *, const struct vgk_op *, struct vgk_error *);
 enum vgk_status vgk_ref_scatter(struct vgk_device *, const struct vgk_op *, struct vgk_error *);

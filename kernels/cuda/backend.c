@@ -84,6 +84,16 @@ static enum vgk_status start(struct vgk_device *d, struct vgk_error *err)
     return VGK_OK;
 }
 
+/* Without cuDNN everything works, slowly.  VIDGEN_CUDNN=no: not even looked for. */
+static void open_dnn(struct vgk_device *d)
+{
+    const char *wish = getenv("VIDGEN_CUDNN");
+    struct vgk_error why = {"VIDGEN_CUDNN=no"};
+    size_t n = strlen(d->description);
+    if ((wish && !strcmp(wish, "no")) || vgk_dnn_open(NULL, d->device, &d->dnn, &why))
+        snprintf(d->description + n, sizeof d->description - n, ", own kernels only: %s", why.text);
+}
+
 /* A device to plan for: cuDNN answers by its description. */
 static enum vgk_status open_described(const struct vgk_device_options *options, struct vgk_device **dev,
                                       struct vgk_error *err)
@@ -116,7 +126,6 @@ static enum vgk_status open_described(const struct vgk_device_options *options, 
 static enum vgk_status cuda_open(const struct vgk_device_options *options, struct vgk_device **dev, struct vgk_error *err)
 {
     struct cudaDeviceProp p;
-    struct vgk_error without;
     int driver = 0;
     *dev = NULL;
     if (options->described)
@@ -134,9 +143,8 @@ static enum vgk_status cuda_open(const struct vgk_device_options *options, struc
              p.minor, driver / 1000, driver % 1000 / 10);
     if ((s = start(d, err)))
         cuda_close(&d);
-    else if (vgk_dnn_open(NULL, d->device, &d->dnn, &without)) /* slow, but right */
-        snprintf(d->description + strlen(d->description), sizeof d->description - strlen(d->description),
-                 ", own kernels only: %s", without.text);
+    else
+        open_dnn(d);
     *dev = d;
     return s;
 }

@@ -83,13 +83,15 @@ __device__ static inline struct cu_pixel conv_pixel(const struct cu_conv &c, int
     return p;
 }
 
-/* Where tap `tap` of the pixel reads, channel 0 of the tensor; -1 = nowhere. */
+#define NOWHERE INT64_MIN /* strides may be negative, and offsets with them */
+
+/* Where tap `tap` of the pixel reads, channel 0 of the tensor. */
 __device__ static inline int64_t conv_tap(const struct cu_conv &c, const struct cu_pixel &p, int tap)
 {
     int kx = tap % c.kernel[2], ky = tap / c.kernel[2] % c.kernel[1], kz = tap / c.kernel[2] / c.kernel[1];
     int z = conv_source(c, 0, p.o[0], kz), y = conv_source(c, 1, p.o[1], ky), x = conv_source(c, 2, p.o[2], kx);
     if (z < 0 || y < 0 || x < 0)
-        return -1;
+        return NOWHERE;
     return p.n * c.a.x[0].stride[0] + z * c.in_step[0] + y * c.in_step[1] + x * c.in_step[2];
 }
 
@@ -169,7 +171,7 @@ template <int BM, int BN, int TN> __global__ void __launch_bounds__(256) conv_ke
     for (int k0 = 0; k0 < c.depth; k0 += DEPTH) {
         for (int i = 0; i < BM / 64; i++) {
             int k = k0 + quad, pixel = t / 4 + i * 64, before = -1;
-            int64_t at = -1;
+            int64_t at = NOWHERE;
             for (int j = 0; j < 4; j++, k++) {
                 float v = 0;
                 int tap = k / c.cin;
@@ -177,7 +179,7 @@ template <int BM, int BN, int TN> __global__ void __launch_bounds__(256) conv_ke
                     if (tap != before)
                         at = conv_tap(c, from[i], tap);
                     before = tap;
-                    if (at >= 0)
+                    if (at != NOWHERE)
                         v = cu_load<float>(x, at + (group * c.cin + k - tap * c.cin) * x.stride[1]);
                 }
                 left[quad + j][pixel] = v;
@@ -222,7 +224,7 @@ __global__ void __launch_bounds__(CU_THREADS) depthwise_kernel(struct cu_conv c)
     float sum[CU_PIECE] = {0}, v[CU_PIECE];
     for (int tap = 0; tap < c.depth; tap++) {
         int64_t at = conv_tap(c, p, tap);
-        if (at < 0)
+        if (at == NOWHERE)
             continue;
         cu_load_piece<float>(v, x, at + channel * x.stride[1], x.stride[1], n);
         for (int k = 0; k < n; k++)

@@ -189,7 +189,7 @@ enum vgk_status vgk_dnn_plan(struct vgk_dnn *dnn, const struct vgk_op *op, size_
         p->g.err = &why;
         p->status = vgk_dnn_graph_make(&p->g, op);
         if (!p->status)
-            p->status = choose(p, op->out->type, &why);
+            p->status = choose(p, op->in[0].type, &why);
         p->g.err = NULL;
         if (p->status && p->status != VGK_ERR_UNSUPPORTED) {
             enum vgk_status status = vgk_fail(err, p->status, "%s", why.text);

@@ -368,8 +368,6 @@ static void build_conv(struct vgk_dnn_graph *g, const struct vgk_op *op)
         return;
     if (has_residual && !image(g, &op->in[5], &residual))
         return;
-    if (op->in[0].type != op->out->type)
-        decline(g, "a result of another type");
 
     /* Weights lie as the pictures do: channels last, or first. */
     struct vgk_dnn_constant c = {.input = 1, .factor = 1, .scaled = scale && folded};
