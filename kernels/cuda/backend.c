@@ -65,6 +65,7 @@ static void cuda_close(struct vgk_device **dev)
     }
     free(d);
     *dev = NULL;
+    cudaGetLastError(); /* of a device that is lost: nobody else's */
 }
 
 static enum vgk_status start(struct vgk_device *d, struct vgk_error *err)
@@ -145,9 +146,10 @@ static size_t cuda_bytes_peak(const struct vgk_device *dev) { return dev->peak; 
 static size_t cuda_bytes_free(const struct vgk_device *dev)
 {
     size_t left = 0, total = 0;
-    if (cudaSetDevice(dev->device) != cudaSuccess || cudaMemGetInfo(&left, &total) != cudaSuccess)
-        return 0;
-    return left;
+    if (cudaSetDevice(dev->device) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess)
+        return left;
+    cudaGetLastError();
+    return 0;
 }
 
 static enum vgk_status transfer(struct vgk_device *dev, void *to, const void *from, size_t bytes,
