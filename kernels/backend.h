@@ -22,6 +22,8 @@ struct vgk_device_options {
     size_t max_bytes;   /* hard cap on alloc, 0 = none */
     bool exact_products; /* CPU: no Winograd, every product as written */
     int device;         /* CUDA: which */
+    const char *described; /* CUDA: none that is there, but one to plan for: a capability ("sm_86"), or cuDNN's description
+                              of a device (JSON); such a device has no memory to give.  NULL: a real one */
 };
 
 struct vgk_need {
@@ -30,6 +32,7 @@ struct vgk_need {
     int lattice[VGK_MAX_SPATIAL]; /* out is computed in blocks of so many pixels (depth, height, width; the last
                                      `spatial` entries count), and every pixel's bits depend on all inputs of its
                                      block: out is independent of position only if moved by multiples of this; 1 = any */
+    const char *how; /* the kernel in words, for plans; NULL: nothing to say.  Lives as long as the device */
 };
 
 struct vgk_backend {

@@ -57,5 +57,7 @@ const struct vg_model *vg_plan_model(const struct vg_plan *);
 /* The whole plan as text for people or as JSON; malloc'ed, NULL without memory. */
 char *vg_plan_text(const struct vg_plan *);
 char *vg_plan_json(const struct vg_plan *);
+/* Every step with its kernel and where its tensors lie in the arena: a line each, or a JSON array. */
+char *vg_plan_steps(const struct vg_plan *, bool json);
 
 #endif

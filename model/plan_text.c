@@ -136,3 +136,116 @@ char *vg_plan_json(const struct vg_plan *p)
     }
     return text;
 }
+
+/* --- step by step --- */
+
+static const char *step_name(const struct vg_step *s)
+{
+    static const char *const names[] = {[VG_CALL_READ] = "read", [VG_CALL_WRITE] = "write", [VG_CALL_SAVE] = "save",
+                                        [VG_CALL_RESTORE] = "restore"};
+    return s->type == VG_CALL_OP ? vgk_kind_name(s->op.kind) : names[s->type];
+}
+
+/* The kernel, as it was when the plan was made. */
+static const char *kernel_of(const struct vg_plan *p, const struct vg_step *s)
+{
+    struct vgk_tensor t[VG_MAX_OPERANDS] = {{VGK_NONE}};
+    struct vgk_op op = s->op;
+    struct vgk_need need = {0};
+    if (s->type != VG_CALL_OP)
+        return NULL;
+    for (int k = 0; k < op.n_in; k++)
+        if (!s->in[k].none) {
+            t[k] = s->in[k].t;
+            t[k].data = (void *)s->in[k].constant;
+        }
+    op.in = t;
+    op.out = &s->out.t;
+    return p->backend->need(p->device, &op, &need, NULL) == VGK_OK ? need.how : NULL;
+}
+
+static void place_text(FILE *f, const char *before, const struct vg_place *p)
+{
+    char text[96];
+    fprintf(f, "%s%s", before, vgk_tensor_describe(&p->t, text, sizeof text));
+    if (p->offset != SIZE_MAX)
+        fprintf(f, " @ %zu", p->offset);
+}
+
+static void place_json(FILE *f, const char *before, const struct vg_place *p)
+{
+    char text[96];
+    fprintf(f, "%s{\"tensor\": \"%s\"", before, vgk_tensor_describe(&p->t, text, sizeof text));
+    if (p->offset != SIZE_MAX)
+        fprintf(f, ", \"offset\": %zu", p->offset);
+    fprintf(f, "}");
+}
+
+static void step_text(FILE *f, const struct vg_step *s, const char *kernel)
+{
+    const char *before = " <- ";
+    fprintf(f, "  %-12s", step_name(s));
+    if (s->type != VG_CALL_WRITE)
+        place_text(f, "", &s->out);
+    for (int k = 0; k < VG_MAX_OPERANDS; k++)
+        if (!s->in[k].none && (k < s->op.n_in || (!k && s->type == VG_CALL_WRITE))) {
+            place_text(f, before, &s->in[k]);
+            before = ", ";
+        }
+    if (s->packed)
+        fprintf(f, ", packed %zu @ %zu", s->packed, s->packed_offset);
+    if (s->scratch)
+        fprintf(f, ", scratch %zu @ %zu", s->scratch, s->scratch_offset);
+    fprintf(f, "%s%s\n", kernel ? ": " : "", kernel ? kernel : "");
+}
+
+static void step_json(FILE *f, const struct vg_step *s, const char *kernel)
+{
+    const char *before = "";
+    fprintf(f, "{\"op\": \"%s\", \"in\": [", step_name(s));
+    for (int k = 0; k < VG_MAX_OPERANDS; k++)
+        if (!s->in[k].none && (k < s->op.n_in || (!k && s->type == VG_CALL_WRITE))) {
+            place_json(f, before, &s->in[k]);
+            before = ", ";
+        }
+    fprintf(f, "]");
+    if (s->type != VG_CALL_WRITE)
+        place_json(f, ", \"out\": ", &s->out);
+    fprintf(f, ", \"packed\": [%zu, %zu], \"scratch\": [%zu, %zu]", s->packed, s->packed_offset, s->scratch,
+            s->scratch_offset);
+    if (s->node) {
+        fprintf(f, ", \"node\": ");
+        quote(f, s->node);
+    }
+    if (kernel) {
+        fprintf(f, ", \"kernel\": ");
+        quote(f, kernel);
+    }
+    fprintf(f, "}");
+}
+
+char *vg_plan_steps(const struct vg_plan *p, bool json)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    for (int i = 0; i < p->program->n_steps; i++) {
+        const struct vg_step *s = &p->program->steps[i];
+        const char *kernel = kernel_of(p, s);
+        if (!json) {
+            step_text(f, s, kernel);
+            continue;
+        }
+        fprintf(f, "%s", i ? ", " : "[");
+        step_json(f, s, kernel);
+    }
+    if (json)
+        fprintf(f, "]");
+    if (fclose(f)) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

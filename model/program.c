@@ -121,6 +121,14 @@ static double products(const struct vg_net_op *op)
     return n;
 }
 
+static unsigned constants_of(const struct vg_net *net, const struct vg_operand *in, int n_in)
+{
+    unsigned bits = 0;
+    for (int k = 0; k < n_in; k++)
+        bits |= in[k].value >= 0 && net->values[in[k].value].constant ? 1u << k : 0;
+    return bits;
+}
+
 static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, const struct vg_operand *in,
                            const struct vg_operand *out, struct vgk_need *need, const char *node)
 {
@@ -131,6 +139,7 @@ static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, c
             t[k] = in[k].t;
     o.in = t;
     o.n_in = n_in;
+    o.constant = constants_of(m->net, in, n_in);
     o.out = &out->t;
     o.n_out = 1;
     *need = (struct vgk_need){.lattice = {1, 1, 1}};
@@ -342,6 +351,7 @@ static void make_op_step(struct maker *m, const struct vg_call *c, struct vg_ste
     vg_rows_restrict(m->net, c, m->s->storage, &step->op, in, &out);
     step->op.n_in = op->n_in;
     step->op.n_out = 1;
+    step->op.constant = constants_of(m->net, op->in, op->n_in);
     step->node = op->node;
     for (int k = 0; k < op->n_in; k++) {
         step->in[k] = m->place[c->what][k];

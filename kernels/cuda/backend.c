@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../cuda_load.h"
+#include "dnn_devices.h"
 
 #define LEAST_CAPABILITY 75 /* Turing: what nvcc 13 and cuDNN 9 still make code for */
 
@@ -52,6 +53,12 @@ static void cuda_close(struct vgk_device **dev)
     struct vgk_device *d = *dev;
     if (!d)
         return;
+    vgk_dnn_close(&d->dnn);
+    if (d->described_memory) {
+        free(d);
+        *dev = NULL;
+        return;
+    }
     cudaSetDevice(d->device);
     if (d->stream)
         cudaStreamDestroy(d->stream);
@@ -78,11 +85,52 @@ static enum vgk_status start(struct vgk_device *d, struct vgk_error *err)
     return VGK_OK;
 }
 
+/* Without cuDNN everything works, slowly.  VIDGEN_CUDNN=no: not even looked for. */
+static void open_dnn(struct vgk_device *d)
+{
+    const char *wish = getenv("VIDGEN_CUDNN");
+    struct vgk_error why = {"VIDGEN_CUDNN=no"};
+    size_t n = strlen(d->description);
+    if ((wish && !strcmp(wish, "no")) || vgk_dnn_open(NULL, d->device, &d->dnn, &why))
+        snprintf(d->description + n, sizeof d->description - n, ", own kernels only: %s", why.text);
+}
+
+/* A device to plan for: cuDNN answers by its description. */
+static enum vgk_status open_described(const struct vgk_device_options *options, struct vgk_device **dev,
+                                      struct vgk_error *err)
+{
+    char known[VGK_DNN_DEVICE_TEXT];
+    const char *json = options->described;
+    enum vgk_status s = VGK_OK;
+    struct vgk_device *d = calloc(1, sizeof *d);
+    if (!d)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory for a device");
+    if (!strchr(json, '{')) {
+        s = vgk_dnn_describe_device(json, known, err);
+        json = known;
+    }
+    if (!s)
+        s = vgk_dnn_open(json, 0, &d->dnn, err);
+    int capability = s ? 0 : vgk_dnn_capability(json);
+    d->limit = options->max_bytes;
+    d->described_memory = s ? 1 : vgk_dnn_memory(json);
+    if (!s && !d->described_memory)
+        s = vgk_fail(err, VGK_ERR_INVALID, "a description of a device without memory (totalGlobalMem)");
+    snprintf(d->description, sizeof d->description, "cuda (described, capability %d.%d, %zu bytes)", capability / 10,
+             capability % 10, d->described_memory);
+    if (s)
+        cuda_close(&d);
+    *dev = d;
+    return s;
+}
+
 static enum vgk_status cuda_open(const struct vgk_device_options *options, struct vgk_device **dev, struct vgk_error *err)
 {
     struct cudaDeviceProp p;
     int driver = 0;
     *dev = NULL;
+    if (options->described)
+        return open_described(options, dev, err);
     enum vgk_status s = look_for_device(options->device, &p, err);
     if (s)
         return s;
@@ -96,6 +144,8 @@ static enum vgk_status cuda_open(const struct vgk_device_options *options, struc
              p.minor, driver / 1000, driver % 1000 / 10);
     if ((s = start(d, err)))
         cuda_close(&d);
+    else
+        open_dnn(d);
     *dev = d;
     return s;
 }
@@ -107,7 +157,7 @@ static const char *cuda_describe(const struct vgk_device *dev) { return dev->des
 static void *cuda_alloc(struct vgk_device *dev, size_t bytes)
 {
     size_t take = vgk_round_up(bytes, VGK_ALIGN);
-    if (take < bytes || (dev->limit && (take > dev->limit || dev->now > dev->limit - take)))
+    if (dev->described_memory || take < bytes || (dev->limit && (take > dev->limit || dev->now > dev->limit - take)))
         return NULL;
     struct vgk_cuda_block *b = calloc(1, sizeof *b);
     if (b && (cudaSetDevice(dev->device) != cudaSuccess || cudaMalloc(&b->data, take) != cudaSuccess)) {
@@ -146,6 +196,8 @@ static size_t cuda_bytes_peak(const struct vgk_device *dev) { return dev->peak; 
 static size_t cuda_bytes_free(const struct vgk_device *dev)
 {
     size_t left = 0, total = 0;
+    if (dev->described_memory)
+        return dev->described_memory;
     if (cudaSetDevice(dev->device) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess)
         return left;
     cudaGetLastError();

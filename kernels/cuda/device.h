@@ -5,6 +5,7 @@
 
 #include "../backend.h"
 #include "kernels.h"
+#include "products.h"
 
 /* A block of device memory. */
 struct vgk_cuda_block {
@@ -16,6 +17,8 @@ struct vgk_cuda_block {
 struct vgk_device {
     int device;
     size_t limit, now, peak;
+    size_t described_memory; /* bytes; not 0: a description, nothing can be taken or run */
+    struct vgk_dnn *dnn;     /* NULL: own kernels do everything */
     struct vgk_cuda_block *blocks;
     cudaStream_t stream;
     struct vgk_cu_flags *flags, *host_flags; /* on the device; pinned */

@@ -142,19 +142,34 @@ static void pack_tables(const struct vgk_op *op, char *at)
     }
 }
 
+/* cuDNN's engines get no more: those that want it win little by it, and every plan pays for the largest. */
+#define MAX_WORKSPACE ((size_t)64 << 20)
+
+static bool is_product(const struct vgk_device *dev, const struct vgk_op *op)
+{
+    return dev->dnn && (op->kind == VGK_OP_CONV || op->kind == VGK_OP_CONV_TRANSPOSE || op->kind == VGK_OP_MATMUL ||
+                        op->kind == VGK_OP_ATTENTION);
+}
+
 enum vgk_status vgk_cuda_pack(struct vgk_device *dev, const struct vgk_op *op, void *packed, struct vgk_error *err)
 {
-    size_t bytes;
-    if (!packed_bytes(op, &bytes) || !bytes)
+    struct vgk_need need = {0};
+    bool by_dnn = is_product(dev, op) && !vgk_cuda_product_need(dev->dnn, MAX_WORKSPACE, op, &need, NULL);
+    size_t bytes = need.packed;
+    if ((!by_dnn && !packed_bytes(op, &bytes)) || !bytes)
         return VGK_OK;
     void *host = malloc(bytes);
     if (!host)
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for %zu bytes of constants", bytes);
-    if (op->kind == VGK_OP_RESIZE)
+    enum vgk_status s = VGK_OK;
+    if (by_dnn)
+        s = vgk_cuda_product_pack(dev->dnn, MAX_WORKSPACE, op, host, err);
+    else if (op->kind == VGK_OP_RESIZE)
         pack_tables(op, host);
     else
         pack_weights(op, host);
-    enum vgk_status s = vgk_cuda.upload(dev, host, packed, bytes, err);
+    if (!s)
+        s = vgk_cuda.upload(dev, host, packed, bytes, err);
     free(host);
     return s;
 }
@@ -170,6 +185,11 @@ enum vgk_status vgk_cuda_need(struct vgk_device *dev, const struct vgk_op *op, s
         return vgk_fail(err, VGK_ERR_UNSUPPORTED, "%s of %s to %s is not supported by CUDA; set device to cpu",
                         vgk_kind_name(op->kind), op->n_in ? vgk_tensor_describe(&op->in[0], in, sizeof in) : "nothing",
                         vgk_tensor_describe(op->out, out, sizeof out));
+    if (is_product(dev, op)) {
+        enum vgk_status s = vgk_cuda_product_need(dev->dnn, MAX_WORKSPACE, op, need, err);
+        if (s != VGK_ERR_UNSUPPORTED)
+            return s;
+    }
     if (!packed_bytes(op, &need->packed))
         return vgk_fail(err, VGK_ERR_NOMEM, "%s to %s is larger than the address space", vgk_kind_name(op->kind),
                         vgk_tensor_describe(op->out, out, sizeof out));
@@ -212,6 +232,11 @@ enum vgk_status vgk_cuda_run(struct vgk_device *dev, const struct vgk_op *op, co
                              struct vgk_error *err)
 {
     cudaError_t e = cudaSetDevice(dev->device);
+    if (e == cudaSuccess && is_product(dev, op)) {
+        enum vgk_status s = vgk_cuda_product_run(dev->dnn, MAX_WORKSPACE, op, packed, scratch, dev->stream, err);
+        if (s != VGK_ERR_UNSUPPORTED)
+            return s;
+    }
     if (e == cudaSuccess)
         e = launch(dev, op, packed);
     return e == cudaSuccess ? VGK_OK : vgk_cuda_fail(err, e, vgk_kind_name(op->kind));
