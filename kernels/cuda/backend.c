@@ -72,6 +72,7 @@ static void cuda_close(struct vgk_device **dev)
     }
     free(d);
     *dev = NULL;
+    cudaGetLastError(); /* of a device that is lost: nobody else's */
 }
 
 static enum vgk_status start(struct vgk_device *d, struct vgk_error *err)
@@ -197,9 +198,10 @@ static size_t cuda_bytes_free(const struct vgk_device *dev)
     size_t left = 0, total = 0;
     if (dev->described_memory)
         return dev->described_memory;
-    if (cudaSetDevice(dev->device) != cudaSuccess || cudaMemGetInfo(&left, &total) != cudaSuccess)
-        return 0;
-    return left;
+    if (cudaSetDevice(dev->device) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess)
+        return left;
+    cudaGetLastError();
+    return 0;
 }
 
 static enum vgk_status transfer(struct vgk_device *dev, void *to, const void *from, size_t bytes,

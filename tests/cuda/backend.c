@@ -20,7 +20,7 @@ static struct vgk_frame random_frame(int format, int w, int h, uint8_t **data)
     static const struct { enum vgk_frame_layout layout; int step, offset[3], alpha; } formats[] = {
         {VGK_FRAME_I420, 1, {0, 0, 0}, -1}, {VGK_FRAME_NV12, 1, {0, 0, 0}, -1}, {VGK_FRAME_PLANAR, 1, {0, 0, 0}, -1},
         {VGK_FRAME_PACKED, 3, {0, 1, 2}, -1}, {VGK_FRAME_PACKED, 3, {2, 1, 0}, -1}, {VGK_FRAME_PACKED, 4, {1, 2, 3}, 0},
-        {VGK_FRAME_PACKED, 4, {0, 1, 2}, 3}, {VGK_FRAME_PACKED, 4, {2, 1, 0}, -1}};
+        {VGK_FRAME_PACKED, 4, {0, 1, 2}, 3}, {VGK_FRAME_PACKED, 4, {2, 1, 0}, 3}};
     struct vgk_frame f = {.layout = formats[format].layout, .width = w, .height = h, .step = formats[format].step,
                           .alpha = formats[format].alpha};
     size_t size = 0, plane[3];
@@ -173,13 +173,15 @@ static struct vg_model *load(const char *name)
     return m;
 }
 
-/* In single precision as the CPU; in half one or two steps of 255 off; bytes as foretold; tiles and bands as the whole. */
-static void check_model(const char *name, struct vg_model *m, int width, int height, enum vgk_frame_layout layout, bool tiles)
+/* In single precision as the CPU; in half up to `most` steps of 255 off; bytes as foretold; tiles and bands as the whole. */
+static void check_model(const char *name, struct vg_model *m, int width, int height, enum vgk_frame_layout layout, bool tiles,
+                        int most)
 {
     struct nets_picture in = nets_picture(layout, width, height, true);
     struct vgk_error err = {{0}};
     struct vg_plan_request r = {.width = width, .height = height, .precision = VG_PRECISION_FP32};
     struct planned on_cpu, whole, other;
+    int chroma = r.chroma_x = r.chroma_y = layout == VGK_FRAME_I420 ? 2 : 1;
     if (open_plan(&vgk_cpu, m, r, &on_cpu, &err)) {
         free(in.data);
         return;
@@ -187,7 +189,8 @@ static void check_model(const char *name, struct vg_model *m, int width, int hei
     struct nets_picture want = result(&on_cpu, &in);
     for (int half = 0; half < 2; half++) {
         int n;
-        r = (struct vg_plan_request){.width = width, .height = height, .precision = half ? VG_PRECISION_AUTO : VG_PRECISION_FP32};
+        r = (struct vg_plan_request){.width = width, .height = height, .chroma_x = chroma, .chroma_y = chroma,
+                                     .precision = half ? VG_PRECISION_AUTO : VG_PRECISION_FP32};
         enum vgk_status s = open_plan(&vgk_cuda, m, r, &whole, &err);
         expectf(s == VGK_OK, "%s: %s", name, err.text);
         if (s)
@@ -195,7 +198,7 @@ static void check_model(const char *name, struct vg_model *m, int width, int hei
         expect(vg_plan_info(whole.plan)->precision == (half ? VG_PRECISION_FP16 : VG_PRECISION_FP32));
         struct nets_picture got = result(&whole, &in);
         int d = largest_difference(&want, &got, &n);
-        expectf(d <= (half ? 3 : 1) && n <= (int)want.bytes / (half ? 4 : 200), "%s %dx%d %s: %d values of %zu differ, by up to %d", name,
+        expectf(d <= (half ? most : 1) && n <= (int)want.bytes / (half ? 4 : 200), "%s %dx%d %s: %d values of %zu differ, by up to %d", name,
                 width, height, half ? "half" : "single", n, want.bytes, d);
         for (int way = 0; way < 2; way++) { /* tiles, bands */
             if (!way && !tiles)
@@ -208,9 +211,9 @@ static void check_model(const char *name, struct vg_model *m, int width, int hei
                 continue;
             expectf(s == VGK_OK, "%s: %s", name, err.text);
             struct nets_picture same = result(&other, &in);
-            largest_difference(&got, &same, &n);
-            expectf(n == 0, "%s %dx%d %s in %s: %d values differ from the whole", name, width, height, half ? "half" : "single",
-                    way ? "bands" : "tiles", n);
+            d = largest_difference(&got, &same, &n);
+            expectf(n == 0, "%s %dx%d %s in %s: %d values differ from the whole, by up to %d", name, width, height,
+                    half ? "half" : "single", way ? "bands" : "tiles", n, d);
             free(same.data);
             close_plan(&other);
         }
@@ -225,22 +228,22 @@ static void check_model(const char *name, struct vg_model *m, int width, int hei
 static void shipped_models(void)
 {
     struct vg_model *style = load("style3"), *upscale = load("upscale2x");
-    check_model("style3", style, 40, 36, VGK_FRAME_PACKED, false);
-    check_model("upscale2x", upscale, 64, 41, VGK_FRAME_I420, true);
+    check_model("style3", style, 28, 24, VGK_FRAME_PACKED, false, 2);
+    check_model("upscale2x", upscale, 56, 33, VGK_FRAME_I420, true, 2);
     vg_model_unref(&style);
     vg_model_unref(&upscale);
 }
 
 static void random_models(void)
 {
-    for (int seed = 0; seed < 24; seed++) {
+    for (int seed = 0; seed < 12; seed++) {
         struct vgk_error err = {{0}};
         struct vg_model *m = nets_random(seed, seed % 2, &err);
         char name[32];
         if (!m)
             continue;
         snprintf(name, sizeof name, "random net %d", seed);
-        check_model(name, m, kit_int(16, 60), kit_int(16, 44), kit_int(0, 1) ? VGK_FRAME_PACKED : VGK_FRAME_I420, !(seed % 2));
+        check_model(name, m, kit_int(16, 48), kit_int(16, 36), kit_int(0, 1) ? VGK_FRAME_PACKED : VGK_FRAME_I420, !(seed % 2), 8);
         vg_model_unref(&m);
     }
 }
@@ -360,7 +363,7 @@ static void memory(void)
     expect(open_plan(&vgk_cuda, m, (struct vg_plan_request){.width = 24, .height = 20}, &p, &err) == VGK_OK);
     size_t bytes = vg_plan_info(p.plan)->arena_bytes;
     close_plan(&p);
-    expect(all_of_it(m, bytes, &err) == VGK_OK);
+    expectf(all_of_it(m, bytes, &err) == VGK_OK, "%s", err.text);
     expect(all_of_it(m, bytes - 1, &err) == VGK_ERR_NOMEM && strstr(err.text, "max-device-memory"));
     /* The card has not got it. */
     set("VIDGEN_STANDIN_MEMORY", (long)bytes / 2);
