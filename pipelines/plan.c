@@ -270,7 +270,7 @@ static int survey(const char *path, struct vg_plan_request request, const char *
             s.budget = s.backend->bytes_free(s.device) / 2;
             request.max_bytes = s.budget;
         }
-        status = vg_plan_make(s.model, &vgk_cpu, s.device, &request, &s.plan, &err);
+        status = vg_plan_make(s.model, s.backend, s.device, &request, &s.plan, &err);
         if (!status || status == VGK_ERR_NOMEM) {
             look_around(&s, request);
             for (int i = 0; sweep && i < s.n_ways; i++)

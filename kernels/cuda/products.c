@@ -13,7 +13,7 @@ struct padded {
     size_t bytes;
 };
 
-static bool padding_of(const struct vgk_op *op, struct padded *p)
+static bool padding_of(const struct vgk_op *op, void *scratch, struct padded *p)
 {
     const struct vgk_conv *c = &op->p.conv;
     p->is = op->kind == VGK_OP_CONV && c->pad_mode != VGK_PAD_CONSTANT;
@@ -25,13 +25,18 @@ static bool padding_of(const struct vgk_op *op, struct padded *p)
     int64_t dim[VGK_MAX_RANK];
     memcpy(dim, op->in->dim, sizeof dim);
     for (int d = 0; d < c->spatial; d++) {
-        dim[2 + d] += c->pad_begin[d] + c->pad_end[d];
-        p->pad.p.pad.begin[2 + d] = c->pad_begin[d];
-        p->pad.p.pad.end[2 + d] = c->pad_end[d];
+        p->pad.p.pad.begin[2 + d] = c->pad_begin[d] > 0 ? c->pad_begin[d] : 0;
+        p->pad.p.pad.end[2 + d] = c->pad_end[d] > 0 ? c->pad_end[d] : 0;
+        dim[2 + d] += p->pad.p.pad.begin[2 + d] + p->pad.p.pad.end[2 + d];
     }
     p->picture = vgk_tensor_make(op->in->type, op->in->rank, dim, VGK_CHANNELS_LAST);
+    p->picture.data = scratch;
     memcpy(p->in, op->in, op->n_in * sizeof *op->in);
     p->in[0] = p->picture;
+    for (int d = 0; d < c->spatial; d++) { /* rows that are only there to be reflected: behind the first tap's */
+        int64_t before = c->pad_begin[d] < 0 ? -c->pad_begin[d] : 0, behind = c->pad_end[d] < 0 ? -c->pad_end[d] : 0;
+        p->in[0] = vgk_tensor_slice(&p->in[0], 2 + d, before, dim[2 + d] - before - behind, 1);
+    }
     p->conv = *op;
     p->conv.in = p->in;
     p->conv.p.conv.pad_mode = VGK_PAD_CONSTANT;
@@ -43,10 +48,10 @@ static bool padding_of(const struct vgk_op *op, struct padded *p)
     return true;
 }
 
-static enum vgk_status find(struct vgk_dnn *dnn, size_t max_workspace, const struct vgk_op *op, struct padded *p,
-                            struct vgk_dnn_plan **plan, struct vgk_error *err)
+static enum vgk_status find(struct vgk_dnn *dnn, size_t max_workspace, const struct vgk_op *op, void *scratch,
+                            struct padded *p, struct vgk_dnn_plan **plan, struct vgk_error *err)
 {
-    if (!padding_of(op, p))
+    if (!padding_of(op, scratch, p))
         return vgk_fail(err, VGK_ERR_NOMEM, "a padded picture that is larger than the address space");
     return vgk_dnn_plan(dnn, p->is ? &p->conv : op, max_workspace, plan, err);
 }
@@ -56,7 +61,7 @@ enum vgk_status vgk_cuda_product_need(struct vgk_dnn *dnn, size_t max_workspace,
 {
     struct padded p;
     struct vgk_dnn_plan *plan;
-    enum vgk_status s = find(dnn, max_workspace, op, &p, &plan, err);
+    enum vgk_status s = find(dnn, max_workspace, op, NULL, &p, &plan, err);
     if (s)
         return s;
     need->packed = vgk_dnn_plan_packed(plan);
@@ -70,7 +75,7 @@ enum vgk_status vgk_cuda_product_pack(struct vgk_dnn *dnn, size_t max_workspace,
 {
     struct padded p;
     struct vgk_dnn_plan *plan;
-    enum vgk_status s = find(dnn, max_workspace, op, &p, &plan, err);
+    enum vgk_status s = find(dnn, max_workspace, op, NULL, &p, &plan, err);
     return s ? s : vgk_dnn_pack(dnn, plan, op, host, err);
 }
 
@@ -79,13 +84,12 @@ enum vgk_status vgk_cuda_product_run(struct vgk_dnn *dnn, size_t max_workspace, 
 {
     struct padded p;
     struct vgk_dnn_plan *plan;
-    enum vgk_status s = find(dnn, max_workspace, op, &p, &plan, err);
+    enum vgk_status s = find(dnn, max_workspace, op, scratch, &p, &plan, err);
     if (!s)
         s = vgk_dnn_build(plan, err);
     if (s)
         return s;
     if (p.is) {
-        p.picture.data = p.in[0].data = scratch;
         cudaError_t e = vgk_cu_pad(&p.pad, stream);
         if (e != cudaSuccess)
             return vgk_fail(err, VGK_ERR_DEVICE, "padding: %s", cudaGetErrorString(e));
