@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/cuda_load.h"
 #include "model/run.h"
@@ -258,7 +259,7 @@ static enum vgk_status open_device(Survey *s, const char *name, int threads, str
 }
 
 static int survey(const char *path, struct vg_plan_request request, const char *device, int threads, gboolean json,
-                  gboolean sweep, gboolean steps)
+                  gboolean sweep, gboolean steps, gboolean only)
 {
     Survey s = {.budget = request.max_bytes};
     struct vgk_error err = {{0}};
@@ -272,7 +273,8 @@ static int survey(const char *path, struct vg_plan_request request, const char *
         }
         status = vg_plan_make(s.model, s.backend, s.device, &request, &s.plan, &err);
         if (!status || status == VGK_ERR_NOMEM) {
-            look_around(&s, request);
+            if (!only)
+                look_around(&s, request);
             for (int i = 0; sweep && i < s.n_ways; i++)
                 if (s.ways[i].plan && vg_plan_info(s.ways[i].plan)->arena_bytes <= s.budget)
                     s.ways[i].ms = frame_ms(s.ways[i].plan);
@@ -300,7 +302,7 @@ int plan_main(int argc, char **argv)
 {
     char *size = NULL, *memory = NULL, *device = NULL, **models = NULL;
     int tile_width = 0, tile_height = 0, threads = 0, bands = 0, width = 1920, height = 1080;
-    gboolean json = FALSE, sweep = FALSE, rgb = FALSE, steps = FALSE;
+    gboolean json = FALSE, sweep = FALSE, rgb = FALSE, steps = FALSE, only = FALSE;
     char rest;
     const GOptionEntry entries[] = {
         {"size", 's', 0, G_OPTION_ARG_STRING, &size, "of the frames (1920x1080)", "WxH"},
@@ -313,6 +315,7 @@ int plan_main(int argc, char **argv)
         {"device", 'd', 0, G_OPTION_ARG_FILENAME, &device,
          "cpu, cuda, or a GPU that need not be there: its capability (sm_86), or a file with its description", "NAME"},
         {"steps", 0, 0, G_OPTION_ARG_NONE, &steps, "every operation, its kernel and where its tensors lie", NULL},
+        {"only", 0, 0, G_OPTION_ARG_NONE, &only, "only the plan, not the ways that it did not take", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "for programs", NULL},
         {"sweep", 0, 0, G_OPTION_ARG_NONE, &sweep, "run every way that fits and tell its time", NULL},
         {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &models, NULL, "MODEL.onnx"},
@@ -333,6 +336,8 @@ int plan_main(int argc, char **argv)
         code = usage("--size: expected WIDTHxHEIGHT, such as 1920x1080");
     else if (memory && !bytes)
         code = usage("--max-device-memory: expected a size such as 512M");
+    else if (sweep && device && strcmp(device, "cpu") != 0 && strcmp(device, "cuda") != 0)
+        code = usage("--sweep runs the model: only on a device that is there");
     else if (tile_width < 0 || tile_height < 0 || threads < 0 || bands < 0)
         code = usage("sizes, bands and threads are 0 or more");
     else
@@ -341,7 +346,7 @@ int plan_main(int argc, char **argv)
                                                .chroma_y = rgb ? 1 : 2, .tile_width = tile_width,
                                                .tile_height = tile_height, .overlap_x = -1, .overlap_y = -1,
                                                .bands = bands, .max_bytes = bytes},
-                      device, threads, json, sweep, steps);
+                      device, threads, json, sweep, steps, only);
     g_clear_error(&error);
     g_strfreev(models);
     g_free(size);

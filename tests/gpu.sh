@@ -73,8 +73,8 @@ done
 
 say "== plans: by the device, and by its description"
 same_plan() {
-    "$build/pipelines/vidgen" plan --json --max-device-memory 4G --size "$2" --device cuda "$1" >"$build/gpu.plan1" || return
-    "$build/pipelines/vidgen" plan --json --max-device-memory 4G --size "$2" --device "$build/gpu-device.json" "$1" \
+    "$build/pipelines/vidgen" plan --only --json --max-device-memory 4G --size "$2" --device cuda "$1" >"$build/gpu.plan1" || return
+    "$build/pipelines/vidgen" plan --only --json --max-device-memory 4G --size "$2" --device "$build/gpu-device.json" "$1" \
         >"$build/gpu.plan2" || return
     python3 - "$build/gpu.plan1" "$build/gpu.plan2" <<'PYTHON'
 import json, sys

@@ -14,7 +14,7 @@ DEVICES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 
 
 def arena(vidgen, model, size, device):
-    out = subprocess.run([vidgen, "plan", "--json", "--device", device, "--size", size, "--bands", "1",
+    out = subprocess.run([vidgen, "plan", "--json", "--device", device, "--size", size, "--bands", "1", "--only",
                           "--max-device-memory", "64G", f"pipelines/models/{model}.onnx"],
                          stdout=subprocess.PIPE, check=True).stdout
     return json.loads(out)["plan"]["bytes"]["arena"]
