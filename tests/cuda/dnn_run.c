@@ -14,6 +14,14 @@ static struct vgk_dnn *dnn;
 static struct vgk_device *cpu;
 static int n_run, n_declined;
 
+static cudaStream_t stream;
+
+static void copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    expect(!bytes || cudaMemcpyAsync(to, from, bytes, kind, stream) == cudaSuccess);
+    expect(cudaStreamSynchronize(stream) == cudaSuccess);
+}
+
 /* A tensor twice: f32 on the host, its values those of the device's type, and on the device. */
 struct twin {
     struct vgk_tensor host, device;
@@ -43,8 +51,7 @@ static void twin_fill(struct twin *t, enum vgk_type type, double size)
         values[i] = type == VGK_F16 ? half[i] : (float)kit_real(-size, size);
     }
     expect(cudaMalloc(&t->device.data, t->bytes) == cudaSuccess);
-    expect(cudaMemcpy(t->device.data, type == VGK_F16 ? (void *)half : values, t->bytes, cudaMemcpyHostToDevice) ==
-           cudaSuccess);
+    copy(t->device.data, type == VGK_F16 ? (void *)half : values, t->bytes, cudaMemcpyHostToDevice);
     free(half);
 }
 
@@ -82,7 +89,6 @@ static enum vgk_status through_dnn(struct vgk_op *op, const struct twin *in, con
     struct vgk_dnn_plan *plan = NULL;
     struct vgk_error err = {{0}};
     struct vgk_tensor t[INPUTS], y = out->device;
-    cudaStream_t stream;
     void *packed = NULL, *workspace = NULL;
     for (int i = 0; i < op->n_in; i++) {
         t[i] = in[i].constant ? in[i].host : in[i].device;
@@ -103,8 +109,7 @@ static enum vgk_status through_dnn(struct vgk_op *op, const struct twin *in, con
         s = vgk_dnn_pack(dnn, plan, op, order, &err);
     expect(cudaMalloc(&packed, packed_bytes + 1) == cudaSuccess);
     expect(cudaMalloc(&workspace, vgk_dnn_plan_workspace(plan) + 1) == cudaSuccess);
-    expect(cudaMemcpy(packed, order, packed_bytes, cudaMemcpyHostToDevice) == cudaSuccess);
-    expect(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    copy(packed, order, packed_bytes, cudaMemcpyHostToDevice);
     for (int i = 0; i < op->n_in; i++)
         t[i].data = in[i].constant ? NULL : in[i].device.data;
     y.data = out->device.data;
@@ -112,7 +117,6 @@ static enum vgk_status through_dnn(struct vgk_op *op, const struct twin *in, con
         s = vgk_dnn_run(dnn, plan, op, packed, workspace, stream, &err);
     expect(cudaStreamSynchronize(stream) == cudaSuccess);
     expectf(!s, "%s: %s", how, err.text);
-    cudaStreamDestroy(stream);
     cudaFree(packed);
     cudaFree(workspace);
     free(order);
@@ -138,7 +142,7 @@ static void both(const char *name, struct vgk_op *op, struct twin *in, struct tw
     op->in = t;
     op->out = &out->host;
     reference(op);
-    expect(cudaMemcpy(got, out->device.data, out->bytes, cudaMemcpyDeviceToHost) == cudaSuccess);
+    copy(got, out->device.data, out->bytes, cudaMemcpyDeviceToHost);
     for (size_t i = 0; i < out->host_bytes / sizeof *expected && !s; i++) {
         double d = fabs(value(got, out->device.type, i) - expected[i]);
         worst = d > worst || d != d ? d : worst;
@@ -357,12 +361,14 @@ int main(void)
     if (vgk_dnn_open(NULL, 0, &dnn, &err))
         kit_skip(err.text);
     vgk_cpu.open(&(struct vgk_device_options){.threads = 1, .exact_products = true}, &cpu, &err);
+    expect(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
     kit_seed(7);
     run(convolutions);
     run(products);
     run(attentions);
     printf("%d run, %d declined\n", n_run, n_declined);
     expect(n_run > 40);
+    cudaStreamDestroy(stream);
     vgk_cpu.close(&cpu);
     vgk_dnn_close(&dnn);
     return kit_done();
