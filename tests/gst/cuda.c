@@ -167,10 +167,10 @@ GST_START_TEST (test_refusals)
   g_unsetenv ("VIDGEN_STANDIN_DRIVER");
   check_refused ("device=cuda cuda-device-id=3", (const gchar *const[]){"cuda-device-id", "got 3", NULL});
   check_refused ("device=cpu precision=fp16", (const gchar *const[]){"precision=fp16", "auto or fp32", NULL});
-  g_setenv ("VIDGEN_STANDIN_MEMORY", "3000000", TRUE);
+  g_setenv ("VIDGEN_STANDIN_MEMORY", "300000", TRUE);
   check_refused ("device=cuda model-file=style3", (const gchar *const[]){"max-device-memory", NULL});
   g_unsetenv ("VIDGEN_STANDIN_MEMORY");
-  check_refused ("device=cuda max-device-memory=100000", (const gchar *const[]){"max-device-memory is", NULL});
+  check_refused ("device=cuda max-device-memory=100000", (const gchar *const[]){"max-device-memory is 100000", NULL});
 }
 GST_END_TEST;
 
