@@ -312,7 +312,7 @@ static enum vgk_status use_previous(struct vg_plan *p, bool half, size_t max_byt
             least = least_next;
         return vgk_fail(err, VGK_ERR_NOMEM, "%s with norms by the previous frame needs at least %zu bytes, "
                         "max-device-memory is %zu: set it to that or more, or norm-mode to exact",
-                        p->model->summary.path, least, max_bytes);
+                        p->model->summary.path, least + p->room, max_bytes + p->room);
     }
     vg_program_free(&p->program);
     p->program = next;
@@ -334,8 +334,8 @@ static enum vgk_status leave_room(struct vg_plan *p, const struct vg_grid *whole
     enum vgk_status s = lay_out(p->model, p->backend, p->device, whole->x.tile, whole->y.tile, (struct how){0}, &l, err);
     if (s)
         return s;
-    size_t bytes = l->weights + l->persistent;
-    *max_bytes = bytes < all_bytes ? all_bytes - bytes : 0;
+    p->room = l->weights + l->persistent;
+    *max_bytes = p->room < all_bytes ? all_bytes - p->room : 0;
     vg_program_free(&l);
     return VGK_OK;
 }
@@ -440,8 +440,8 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         }
         if (s == VGK_ERR_NOMEM && !tiles)
             vgk_fail(err, s, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: set it to "
-                     "%zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least,
-                     (double)least / (1 << 20), max_bytes, least);
+                     "%zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least + p->room,
+                     (double)(least + p->room) / (1 << 20), all_bytes, least + p->room);
     }
 chosen:
     vg_program_free(&whole.program);
@@ -449,8 +449,9 @@ chosen:
     if (!s && vg_program_bytes(best.program) > max_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s in tiles of %dx%d needs %zu bytes (%.1f MiB), max-device-memory is %zu: "
                      "set it to %zu or more, or tile-width and tile-height to 0 for tiles that fit", m->summary.path,
-                     best.grid.x.tile, best.grid.y.tile, vg_program_bytes(best.program),
-                     (double)vg_program_bytes(best.program) / (1 << 20), max_bytes, vg_program_bytes(best.program));
+                     best.grid.x.tile, best.grid.y.tile, vg_program_bytes(best.program) + p->room,
+                     (double)(vg_program_bytes(best.program) + p->room) / (1 << 20), all_bytes,
+                     vg_program_bytes(best.program) + p->room);
     if (s) {
         vg_program_free(&best.program);
         return s;

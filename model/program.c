@@ -494,7 +494,8 @@ static enum vgk_status ask_scratch(struct maker *m)
             return s;
         if (c->all)
             need = m->need[c->what];
-        if (need.packed != m->need[c->what].packed)
+        /* The constants are packed once for all rows: another kernel would read another order. */
+        if (need.packed != m->need[c->what].packed || !need.how != !m->need[c->what].how)
             return vgk_fail(m->err, VGK_ERR_UNSUPPORTED, "node '%s': its kernel depends on the number of rows", node);
         add_scratch(m, c->position, need.scratch);
     }

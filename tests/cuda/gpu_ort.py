@@ -6,15 +6,14 @@
 import sys
 import time
 
-import numpy as np
-
 
 def main():
     path, width, height, seconds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     try:
+        import numpy as np
         import onnxruntime as ort
     except ImportError as e:
-        print("skipped: no onnxruntime:", e)
+        print("skipped: no onnxruntime here:", e)
         return 77
     if "CUDAExecutionProvider" not in ort.get_available_providers():
         print("skipped: this onnxruntime has no CUDA provider")

@@ -326,6 +326,20 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t n, cuda
     return copy((char *)to, n, (const char *)from, n, n, 1, kind, s);
 }
 
+/* Waits for everything, as the default stream does. */
+cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t n, cudaMemcpyKind kind)
+{
+    CALL();
+    while (run_any())
+        ;
+    stream once;
+    streams.insert(&once);
+    cudaError_t e = copy((char *)to, n, (const char *)from, n, n, 1, kind, (cudaStream_t)&once);
+    run_until([&] { return once.queue.empty(); });
+    streams.erase(&once);
+    return e;
+}
+
 cudaError_t CUDARTAPI cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                                         size_t rows, cudaMemcpyKind kind, cudaStream_t s)
 {
