@@ -395,6 +395,9 @@ int main(int argc, char **argv)
         printf("%s\n", err.text);
         return 1;
     }
+    const char *wish = getenv("VIDGEN_CUDNN"); /* the stand-in for cuDNN is there, and used unless it was not wanted */
+    const char *how = vgk_cuda.describe(cuda);
+    expectf(!strstr(how, "own kernels only") == !(wish && !strcmp(wish, "no")), "%s", how);
     kit_seed(3);
     run(frames);
     run(shipped_models);
