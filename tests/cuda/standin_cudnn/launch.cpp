@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "../standin/standin.h"
+#include "standin_cudnn.h"
+
+void launch(cudaStream_t stream, void (*function)(void *), void *argument)
+{
+    standin::launch("cudnn", dim3(1), dim3(1), 0, stream, [=] { function(argument); });
+}
