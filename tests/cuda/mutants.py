@@ -80,14 +80,10 @@ MUTANTS = [
     ("frame-alpha-over-the-frame", "frames.c", "        stage(alpha, behind, &staged_alpha);",
      "        stage(alpha, scratch, &staged_alpha);", BACKEND),
     # memory and streams
-    ("upload-no-wait", "backend.c", "    VGK_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, kind, dev->stream), err);\n"
-     "    VGK_CUDA_TRY(cudaStreamSynchronize(dev->stream), err);",
-     "    VGK_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, kind, dev->stream), err);", BACKEND),
     ("memory-not-counted", "backend.c", "        dev->now -= b->bytes;\n", "", BACKEND),
     ("cap-not-kept", "backend.c", "(take > dev->limit || dev->now > dev->limit - take)", "(take > dev->limit)", BACKEND),
     # cuDNN
-    ("dnn-weights-order", "dnn_graph.c", "last ? VGK_CHANNELS_LAST : VGK_ROW_MAJOR);\n    w =",
-     "VGK_ROW_MAJOR);\n    w =", DNN),
+    ("dnn-weights-order", "dnn_run.c", "place + (begin + i) * t->stride[last];", "place + begin + i;", DNN),
     ("dnn-scale-of-groups", "dnn_run.c", "index[0] / (weights->dim[0] / op->p.conv.groups) * weights->dim[1] + index[1]",
      "index[1]", DNN),
     ("dnn-padding-behind", "dnn_graph.c", "behind[at] = c->pad_end[i];", "behind[at] = c->pad_begin[i];", DNN),
