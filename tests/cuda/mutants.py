@@ -6,6 +6,7 @@
 
 Prints `ok mutant/NAME: found by TEST` or `FAIL mutant/NAME: why`.  Each fault replaces one text, which must occur in its file
 exactly once.  The tests run on the stand-ins, without a GPU; first all of them on the tree as it is."""
+import filecmp
 import os
 import shutil
 import subprocess
@@ -105,12 +106,12 @@ def run(command, work, log, **more):
 
 def prepare(work, log):
     source = os.path.join(work, "source")
-    shutil.rmtree(source, ignore_errors=True)
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.decode().split()
     for file in files:
-        target = os.path.join(source, file)
+        origin, target = os.path.join(ROOT, file), os.path.join(source, file)
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        shutil.copy2(os.path.join(ROOT, file), target)
+        if not os.path.exists(target) or not filecmp.cmp(origin, target, shallow=False):
+            shutil.copyfile(origin, target)
     build = os.path.join(work, "build")
     if not os.path.exists(os.path.join(build, "build.ninja")):
         if run(["meson", "setup", "-Dgst=disabled", "-Dcuda=disabled", build, source], work, log):
