@@ -134,13 +134,14 @@ template <class D> __device__ static inline void cu_store(const struct vgk_tenso
     }
 }
 
-/* --- a piece: n <= 8 elements, `step` apart --- */
+/* --- a piece: n <= 8 elements, `step` apart; the general way is a loop, or eight switches over types lie side by side --- */
 
 __device__ static inline bool cu_aligned(const void *p) { return ((uintptr_t)p & 15) == 0; }
 
 template <class D>
 __device__ static inline void cu_load_piece(D v[CU_PIECE], const struct vgk_tensor &t, int64_t at, int64_t step, int n)
 {
+#pragma unroll 1
     for (int i = 0; i < n; i++)
         v[i] = cu_load<D>(t, at + i * step);
 }
@@ -164,6 +165,7 @@ __device__ inline void cu_load_piece<float>(float v[CU_PIECE], const struct vgk_
         v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w;
         v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
     } else {
+#pragma unroll 1
         for (int i = 0; i < n; i++)
             v[i] = cu_load<float>(t, at + i * step);
     }
@@ -173,6 +175,7 @@ template <class D>
 __device__ static inline void cu_store_piece(const D v[CU_PIECE], const struct vgk_tensor &t, int64_t at, int64_t step,
                                              int n)
 {
+#pragma unroll 1
     for (int i = 0; i < n; i++)
         cu_store(t, at + i * step, v[i]);
 }
@@ -193,6 +196,7 @@ __device__ inline void cu_store_piece<float>(const float v[CU_PIECE], const stru
         p[0] = make_float4(v[0], v[1], v[2], v[3]);
         p[1] = make_float4(v[4], v[5], v[6], v[7]);
     } else {
+#pragma unroll 1
         for (int i = 0; i < n; i++)
             cu_store(t, at + i * step, v[i]);
     }

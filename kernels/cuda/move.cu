@@ -15,22 +15,21 @@ extern "C" {
 
 /* --- pool --- */
 
-__global__ void __launch_bounds__(CU_THREADS) pool_kernel(struct cu_args a, struct cu_walk w)
+template <class D> __global__ void __launch_bounds__(CU_THREADS) pool_kernel(struct cu_args a, struct cu_walk w)
 {
     const struct vgk_pool &p = a.op.p.pool;
     const struct vgk_tensor &x = a.x[0], &y = a.y;
-    int64_t o[VGK_MAX_RANK];
+    int64_t o[VGK_MAX_RANK], taps = 1;
     const int n = cu_place(w, o), axis = w.axis[w.rank - 1];
-    double r[CU_PIECE];
-    float v[CU_PIECE];
-    int64_t taps = 1;
     for (int d = 0; d < p.spatial; d++)
         taps *= p.kernel[d];
-    /* Channels together, or one place after the other. */
-    const int together = axis == 1 ? n : 1;
+    /* Channels together, or one place after the other; in double, which has no registers for eight, always so. */
+    constexpr int most = sizeof(D) == sizeof(float) ? CU_PIECE : 1;
+    const int together = axis == 1 && most > 1 ? n : 1;
     for (int first = 0; first < n; first += together, o[axis] += together) {
+        D r[CU_PIECE], v[CU_PIECE];
         int64_t count = 0;
-        for (int i = 0; i < together; i++)
+        for (int i = 0; i < most; i++)
             r[i] = p.max ? -INFINITY : 0;
         for (int64_t tap = 0; tap < taps; tap++) {
             int64_t rest = tap, at = o[0] * x.stride[0] + o[1] * x.stride[1];
@@ -45,22 +44,14 @@ __global__ void __launch_bounds__(CU_THREADS) pool_kernel(struct cu_args a, stru
             count += inside || (p.count_include_pad && padded);
             if (!inside)
                 continue;
-            if (cu_is_float(x.type))
-                cu_load_piece<float>(v, x, at, x.stride[1], together);
-            for (int i = 0; i < together; i++) {
-                double e = cu_is_float(x.type) ? v[i] : cu_load<double>(x, at + i * x.stride[1]);
-                r[i] = !p.max ? r[i] + e : e > r[i] || e != e ? e : r[i];
-            }
+            cu_load_piece<D>(v, x, at, x.stride[1], together);
+            for (int i = 0; i < most; i++)
+                if (i < together)
+                    r[i] = !p.max ? r[i] + v[i] : v[i] > r[i] || v[i] != v[i] ? v[i] : r[i];
         }
-        int64_t to = cu_offset(y, o);
-        for (int i = 0; i < together; i++) {
-            r[i] = p.max ? r[i] : count ? r[i] / (double)count : 0;
-            v[i] = (float)r[i];
-        }
-        if (cu_is_float(y.type))
-            cu_store_piece<float>(v, y, to, y.stride[1], together);
-        else
-            cu_store_piece<double>(r, y, to, y.stride[1], together);
+        for (int i = 0; i < most; i++)
+            r[i] = p.max ? r[i] : count ? r[i] / (D)count : 0;
+        cu_store_piece<D>(r, y, cu_offset(y, o), y.stride[1], together);
     }
 }
 
@@ -68,7 +59,9 @@ cudaError_t vgk_cu_pool(const struct vgk_op *op, cudaStream_t stream)
 {
     struct cu_args a = cu_args_of(op);
     struct cu_walk w = cu_walk_of(&a.y);
-    return w.total ? LAUNCH_WALK(pool_kernel) : cudaSuccess;
+    if (!w.total)
+        return cudaSuccess;
+    return vgk_type_class(a.y.type) == VGK_CLASS_F32 ? LAUNCH_WALK(pool_kernel<float>) : LAUNCH_WALK(pool_kernel<double>);
 }
 
 /* --- resize --- */

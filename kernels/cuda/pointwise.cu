@@ -192,6 +192,7 @@ template <class D> __global__ void __launch_bounds__(CU_THREADS) unary_kernel(st
     if (!n)
         return;
     cu_load_piece<D>(v, a.x[0], at[1], CU_STEP(1), n);
+#pragma unroll 1
     for (int i = 0; i < n; i++)
         v[i] = cu_unary<D>(a.op.p.unary, v[i]);
     cu_store_piece<D>(v, a.y, at[0], CU_STEP(0), n);
@@ -291,6 +292,7 @@ template <class D> __global__ void __launch_bounds__(CU_THREADS) binary_kernel(s
         return;
     cu_load_piece<D>(v, a.x[0], at[1], CU_STEP(1), n);
     cu_load_piece<D>(w, a.x[1], at[2], CU_STEP(2), n);
+#pragma unroll 1
     for (int i = 0; i < n; i++)
         v[i] = cu_binary<D>(a.op.p.binary.fn, v[i], w[i]);
     cu_store_piece<D>(v, a.y, at[0], CU_STEP(0), n);

@@ -386,6 +386,23 @@ static void drivers(void)
     expect(!dev);
 }
 
+/* The cap counts all that is alive, and what is freed is there again. */
+static void cap(void)
+{
+    struct vgk_device *d = NULL;
+    expect(vgk_cuda.open(&(struct vgk_device_options){.max_bytes = 4 * VGK_ALIGN}, &d, NULL) == VGK_OK);
+    void *two = vgk_cuda.alloc(d, 2 * VGK_ALIGN), *one = vgk_cuda.alloc(d, VGK_ALIGN);
+    expect(two && one && !vgk_cuda.alloc(d, 2 * VGK_ALIGN) && !vgk_cuda.alloc(d, VGK_ALIGN + 1));
+    expect(vgk_cuda.bytes_now(d) == 3 * VGK_ALIGN);
+    vgk_cuda.free(d, two);
+    two = vgk_cuda.alloc(d, 3 * VGK_ALIGN);
+    expect(two && !vgk_cuda.alloc(d, 1) && vgk_cuda.bytes_peak(d) == 4 * VGK_ALIGN);
+    vgk_cuda.free(d, two);
+    vgk_cuda.free(d, one);
+    expect(vgk_cuda.bytes_now(d) == 0);
+    vgk_cuda.close(&d);
+}
+
 int main(int argc, char **argv)
 {
     struct vgk_error err = {{0}};
@@ -407,6 +424,7 @@ int main(int argc, char **argv)
     run(overflow);
     run(lost_at_every_call);
     run(memory);
+    run(cap);
     run(drivers);
     expect(vgk_cuda.bytes_now(cuda) == 0);
     vgk_cuda.close(&cuda);
