@@ -14,8 +14,25 @@ const char *vgk_kind_name(enum vgk_kind kind)
         [VGK_OP_GATHER] = "gather",   [VGK_OP_RANGE] = "range",   [VGK_OP_TAKE] = "take",
         [VGK_OP_SCATTER] = "scatter", [VGK_OP_SAMPLE] = "sample", [VGK_OP_QUANTIZE] = "quantize",
         [VGK_OP_DEQUANTIZE] = "dequantize",                       [VGK_OP_ATTENTION] = "attention",
+        [VGK_OP_CHAIN] = "chain",
     };
     return names[kind];
+}
+
+bool vgk_op_is_link(const struct vgk_op *op)
+{
+    static const bool unary[VGK_ATANH + 1] = {
+        [VGK_RELU] = true, [VGK_LEAKY_RELU] = true, [VGK_SIGMOID] = true, [VGK_TANH] = true, [VGK_CLIP] = true,
+        [VGK_ELU] = true, [VGK_HARD_SIGMOID] = true, [VGK_HARD_SWISH] = true, [VGK_SILU] = true, [VGK_GELU_ERF] = true,
+        [VGK_GELU_TANH] = true, [VGK_NEG] = true, [VGK_ABS] = true, [VGK_SQRT] = true, [VGK_RECIPROCAL] = true,
+        [VGK_EXP] = true,
+    };
+    if (op->kind == VGK_OP_BINARY) {
+        enum vgk_binary_fn fn = op->p.binary.fn;
+        return fn == VGK_ADD || fn == VGK_SUB || fn == VGK_MUL || fn == VGK_DIV || fn == VGK_POW || fn == VGK_MIN ||
+               fn == VGK_MAX || fn == VGK_PRELU;
+    }
+    return op->kind == VGK_OP_UNARY && unary[op->p.unary.fn];
 }
 
 bool vgk_op_in_place(const struct vgk_op *op, int i)
@@ -29,6 +46,7 @@ bool vgk_op_in_place(const struct vgk_op *op, int i)
     switch (op->kind) {
     case VGK_OP_UNARY:
     case VGK_OP_BINARY:
+    case VGK_OP_CHAIN:
     case VGK_OP_WHERE: return true;
     case VGK_OP_NORM: return i == 0 || i == 3;
     case VGK_OP_CONV: return i == 5; /* each element of the residual is read just before its place is written */

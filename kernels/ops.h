@@ -47,6 +47,7 @@ enum vgk_kind {
     VGK_OP_DEQUANTIZE, /* in[0] integers, in[1] scale, in[2] zero point or VGK_NONE -> out[0] floats, all of out's dims:
                         (x - zero) * scale */
     VGK_OP_ATTENTION, /* see struct vgk_attention */
+    VGK_OP_CHAIN,     /* see struct vgk_chain */
 };
 
 enum vgk_unary_fn {
@@ -74,6 +75,23 @@ struct vgk_binary {
     enum vgk_binary_fn fn;
 };
 
+/* Unary and binary ops on f32 in one pass: a link reads inputs (0, 1, ...) and results of links before it (VGK_CHAIN_LINK,
+ * VGK_CHAIN_LINK + 1, ...).  in[] f32, each of out's dims (by strides), at most 3 of them not the same value everywhere;
+ * out[0] is the last link's result.  The bits are those of the ops one by one.  Only for backends that say `chains`. */
+#define VGK_CHAIN_MOST 8
+#define VGK_CHAIN_LINK 16
+struct vgk_chain {
+    int n;
+    struct vgk_link {
+        bool binary;
+        union {
+            struct vgk_unary unary;
+            struct vgk_binary two;
+        };
+        int a, b; /* b: of a binary one */
+    } link[VGK_CHAIN_MOST];
+};
+
 enum vgk_reduce_fn {
     VGK_REDUCE_SUM, VGK_REDUCE_MEAN, VGK_REDUCE_MAX, VGK_REDUCE_MIN, VGK_REDUCE_PROD, VGK_REDUCE_L1, VGK_REDUCE_L2,
     VGK_REDUCE_SUM_SQUARE, VGK_REDUCE_LOG_SUM, VGK_REDUCE_LOG_SUM_EXP,
@@ -99,7 +117,11 @@ enum { VGK_WEIGHT_SCALE = 6, VGK_WEIGHT_ZERO = 7 };
  *   y = act(conv(x) * scale + shift); then y + residual (act(... + residual) with residual_before_act).
  * pad_mode tells what lies beyond x on both sides (REFLECT needs pad < size). */
 enum vgk_act { VGK_ACT_NONE, VGK_ACT_RELU, VGK_ACT_LEAKY_RELU /* alpha */, VGK_ACT_PRELU, VGK_ACT_CLIP /* alpha, beta */,
-    VGK_ACT_SIGMOID, VGK_ACT_TANH, VGK_ACT_SILU };
+    VGK_ACT_SIGMOID, VGK_ACT_TANH, VGK_ACT_SILU,
+    /* Of convolutions only: */
+    VGK_ACT_ELU /* alpha */, VGK_ACT_HARD_SIGMOID /* alpha, beta */, VGK_ACT_HARD_SWISH, VGK_ACT_GELU_ERF,
+    VGK_ACT_GELU_TANH };
+#define VGK_ACTS (VGK_ACT_GELU_TANH + 1)
 #define VGK_CONV_INPUTS 8 /* with the weights' scale and zero point */
 struct vgk_conv {
     int spatial; /* 1, 2 or 3 */
@@ -230,6 +252,7 @@ struct vgk_op {
     union {
         struct vgk_unary unary;
         struct vgk_binary binary;
+        struct vgk_chain chain;
         struct vgk_reduce reduce;
         struct vgk_conv conv;
         struct vgk_pool pool;
@@ -250,6 +273,9 @@ struct vgk_op {
 
 /* A name for messages ("conv"). */
 const char *vgk_kind_name(enum vgk_kind kind);
+
+/* True for the unary and binary ops that may be links of a chain. */
+bool vgk_op_is_link(const struct vgk_op *op);
 
 /* True when out[0] may be in[i]: the same address, strides, dims and type. */
 bool vgk_op_in_place(const struct vgk_op *op, int i);

@@ -116,6 +116,8 @@ static enum vgk_status repeat(struct binder *b, int x, int n, const struct binde
     if (u->rank - 1 != n || v.constant)
         return VGK_OK;
     struct vg_operand in = vg_net_operand(b->net, x);
+    memcpy(dim, t->dim, sizeof dim);
+    memcpy(dim, u->dim, (size_t)n * sizeof *dim);
     for (int k = 0; k < n; k++) {
         int64_t times = by[k] < 0 ? 1 : r[k].repeat[by[k]];
         if (by[k] != k || r[k].base || r[k].step[k] != 1 || u->dim[k] != t->dim[k] * times)
@@ -129,7 +131,6 @@ static enum vgk_status repeat(struct binder *b, int x, int n, const struct binde
             }
     }
     for (int d = 0; d < rank; d++) { /* an image has its rows and columns last */
-        dim[d] = d < n ? u->dim[d] : t->dim[d];
         from[d] = to[d] = d < rank - n ? d + n : d - (rank - n);
         if (d < rank - n)
             op.p.resize.scale[d] = 1;

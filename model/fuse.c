@@ -151,6 +151,11 @@ static bool to_act(const struct vgk_unary *u, enum vgk_act *act)
     case VGK_SIGMOID: *act = VGK_ACT_SIGMOID; return true;
     case VGK_TANH: *act = VGK_ACT_TANH; return true;
     case VGK_SILU: *act = VGK_ACT_SILU; return true;
+    case VGK_ELU: *act = VGK_ACT_ELU; return true;
+    case VGK_HARD_SIGMOID: *act = VGK_ACT_HARD_SIGMOID; return true;
+    case VGK_HARD_SWISH: *act = VGK_ACT_HARD_SWISH; return true;
+    case VGK_GELU_ERF: *act = VGK_ACT_GELU_ERF; return true;
+    case VGK_GELU_TANH: *act = VGK_ACT_GELU_TANH; return true;
     default: return false;
     }
 }
@@ -176,7 +181,8 @@ static bool fuse_act(struct vg_net *net, int i)
             c->alpha = op->op.p.unary.alpha;
             c->beta = op->op.p.unary.beta;
         }
-    } else if (p->op.kind == VGK_OP_NORM && p->op.p.norm.kind <= VGK_NORM_GROUP && !prelu && p->op.p.norm.act == VGK_ACT_NONE && p->in[3].value < 0) {
+    } else if (p->op.kind == VGK_OP_NORM && p->op.p.norm.kind <= VGK_NORM_GROUP && !prelu && act <= VGK_ACT_SILU &&
+               p->op.p.norm.act == VGK_ACT_NONE && p->in[3].value < 0) {
         fused.op.p.norm.act = act;
         fused.op.p.norm.alpha = op->op.p.unary.alpha;
         fused.op.p.norm.beta = op->op.p.unary.beta;

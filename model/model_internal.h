@@ -23,6 +23,9 @@ struct vg_model {
     int frame_input, frame_output; /* indices of graph inputs and outputs, as in roles */
     enum vgk_pad_mode border_mode; /* of summary.border_x, border_y */
     int *parameter_of;             /* for each graph input, -1 = none */
+    bool tried;                    /* trial.c's, which has a lock for both */
+    double trial_steps;
+    atomic_bool no_winograd;       /* it found them too large: every convolution's products are as written */
 };
 
 /* Binds and fuses the graph for a tile and so many frames (0 = as the model says).  May be called from several threads:

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "trial.h"
 #include "warp.h"
 #include "window.h"
 
@@ -79,9 +80,10 @@ static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request
     return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct, false), &c->program, err);
 }
 
-/* The whole frame in one tile. */
+/* The whole frame in one tile; without Winograd's blocks where they round too much. */
 static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request *r, struct cut *c, struct vgk_error *err)
 {
+    const atomic_bool *no_winograd = &p->model->no_winograd;
     enum vgk_status s = cut_frame(p, r, NULL, 0, 0, 0, c, err);
     for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
          least *= 2) {
@@ -89,7 +91,13 @@ static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request
         if (!cut_frame(p, r, NULL, 0, 0, least, c, &again))
             s = VGK_OK;
     }
-    return s;
+    if (s || p->untried || (!c->program->blocks && !atomic_load(no_winograd)))
+        return s;
+    p->winograd_steps = vg_trial_steps(p->model);
+    if (!c->program->blocks || !atomic_load(no_winograd))
+        return VGK_OK;
+    vg_program_free(&c->program);
+    return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, false, false), &c->program, err);
 }
 
 enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r, enum vg_norm_source source,
@@ -360,11 +368,15 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
                 s = VGK_OK;
             } else {
                 vg_program_free(&direct.program);
-                if (s && err)
-                    *err = why;
-                s = s ? d : s;
+                if (s || d == VGK_ERR_NOMEM) {
+                    s = d;
+                    if (err)
+                        *err = why;
+                }
             }
             vg_program_free(&ways[1].whole);
+            if (!s && !best.direct) /* those of the grid that was not taken are laid out */
+                s = vg_states_lay_out(m, &best.grid, &p->states, err);
         }
     } else {
         size_t least = SIZE_MAX;
@@ -419,8 +431,9 @@ static void drop(struct vg_plan *p)
     *p->ways = '\0';
 }
 
-enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
-                             const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
+static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
+                                 const struct vg_plan_request *request, bool untried, struct vg_plan **plan,
+                                 struct vgk_error *err)
 {
     struct vg_plan *p = calloc(1, sizeof *p);
     if (!p)
@@ -429,6 +442,8 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
     p->backend = backend;
     p->device = device;
     p->half = request->precision == VG_PRECISION_FP16 || (request->precision == VG_PRECISION_AUTO && backend->half);
+    p->untried = untried;
+    p->winograd_steps = -1;
     struct vg_plan_request r = *request;
     enum vgk_status s = VGK_OK;
     if (backend != &vgk_cpu)
@@ -493,10 +508,24 @@ enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *b
         .levels = l->levels,
         .exact = exact,
         .direct = p->direct,
+        .winograd_error_steps = p->winograd_steps,
+        .winograd_refused = p->winograd_steps >= 0 && atomic_load(&model->no_winograd),
         .warning = exact || p->norms.mode == VG_NORM_TILE ? NULL : p->warning,
     };
     *plan = p;
     return VGK_OK;
+}
+
+enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
+                             const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
+{
+    return plan_make(model, backend, device, request, false, plan, err);
+}
+
+enum vgk_status vg_plan_untried(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
+                                const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
+{
+    return plan_make(model, backend, device, request, true, plan, err);
 }
 
 void vg_plan_free(struct vg_plan **plan)

@@ -76,6 +76,10 @@ struct vg_plan_info {
     bool exact;               /* tiled equals untiled, bit for bit */
     bool direct;              /* convolutions by direct products, as tiles this small need to be exact: the untiled
                                  result that they equal is that of direct products, too (others differ by rounding) */
+    double winograd_error_steps; /* the largest difference of an output value that Winograd's blocks make, in 8-bit steps, on
+                                 a small picture (trial.h); where it is too large, all products are as written; negative:
+                                 no blocks in question */
+    bool winograd_refused;    /* it was too large */
     const char *warning;      /* what tiles cost here when not exact, else NULL */
 };
 const struct vg_plan_info *vg_plan_info(const struct vg_plan *);

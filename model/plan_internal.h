@@ -49,6 +49,8 @@ struct vg_plan {
     struct vg_states states; /* at the end of the arena */
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
+    bool untried; /* by vg_plan_untried */
+    double winograd_steps; /* see plan.h */
     char global_why[512], warning[1024], ways[1024];
     bool quiet; /* no notes now */
     struct vg_net *bound; /* while it is made: the net that was laid out last */
@@ -56,6 +58,9 @@ struct vg_plan {
     int bound_width, bound_height;
 };
 
+/* vg_plan_make without asking trial.h, which calls it. */
+enum vgk_status vg_plan_untried(struct vg_model *, const struct vgk_backend *, struct vgk_device *,
+                                const struct vg_plan_request *, struct vg_plan **, struct vgk_error *);
 /* plan.c.  Lays out the request's frame as one tile, in f32. */
 enum vgk_status vg_plan_whole(struct vg_plan *, const struct vg_plan_request *, enum vg_norm_source, struct vg_grid *,
                               struct vg_program **, struct vgk_error *);

@@ -95,6 +95,9 @@ char *vg_plan_text(const struct vg_plan *p)
                 mib(p->info.rescue_bytes), p->rescue->streams ? ", its weights in host memory" : "");
     else if (p->half)
         fprintf(f, "half    activations in f16; frames that overflow are done exactly, in f32\n");
+    if (p->info.winograd_error_steps >= 0)
+        fprintf(f, "numbers Winograd's blocks differ from direct products by up to %.2g steps of 255%s\n",
+                p->info.winograd_error_steps, p->info.winograd_refused ? ", too much: direct products are used" : "");
     if (p->info.host_bytes)
         fprintf(f, "host    %.2f MiB outside of the device%s, %.2f MiB moved for a frame\n", mib(p->info.host_bytes),
                 p->info.streams ? ", weights among them" : "", mib(p->info.moved_bytes));
@@ -208,6 +211,9 @@ char *vg_plan_json(const struct vg_plan *p)
     fprintf(f, "}");
     fprintf(f, ", \"ops\": %d, \"bands\": %d, \"levels\": %d, \"device\": ", p->info.n_ops, p->info.bands, p->info.levels);
     quote(f, p->backend->describe(p->device));
+    if (p->info.winograd_error_steps >= 0 && p->info.winograd_error_steps < 1e300)
+        fprintf(f, ", \"winograd-error-steps\": %g", p->info.winograd_error_steps);
+    fprintf(f, ", \"winograd-refused\": %s", p->info.winograd_refused ? "true" : "false");
     if (p->info.warning) {
         fprintf(f, ", \"warning\": ");
         quote(f, p->info.warning);

@@ -192,6 +192,7 @@ static enum vgk_status ask_all(struct maker *m)
         for (int d = 0; d < 2; d++)
             m->lattice[i][d] = m->need[i].lattice[1 + d] > 1 ? m->need[i].lattice[1 + d] : 1;
         m->unit[i] = m->lattice[i][0];
+        m->p->blocks |= m->lattice[i][0] > 1 || m->lattice[i][1] > 1;
         for (int k = 0; k < op->n_in; k++) { /* whole blocks of a shuffle, whole phases of a resize */
             const struct vg_reach *r = &op->in[k].reach[VG_Y];
             if (op->in[k].value >= 0 && r->den > 1 && m->net->values[op->in[k].value].frame) {
@@ -248,7 +249,7 @@ static void share(struct maker *m, int position, const struct vg_net_op *op)
         /* Nothing else of that buffer may be read, but by ops that read and write each element at one time. */
         for (int j = 0; j < op->n_in; j++)
             clash |= j != k && b >= 0 && buffer_of(net, &op->in[j]) == b &&
-                     (op->op.kind != VGK_OP_BINARY ||
+                     ((op->op.kind != VGK_OP_BINARY && op->op.kind != VGK_OP_CHAIN) ||
                       memcmp(op->in[j].t.stride, op->in[k].t.stride, sizeof op->in[k].t.stride));
         if (b < 0 || clash || m->persistent[b] || m->s->storage[b].last != position || b == out ||
             op->in[k].offset || op->out.offset || net->buffers[b].bytes != net->buffers[out].bytes ||

@@ -68,7 +68,7 @@ static void cut(const struct vg_net *net, struct vg_operand *o, int64_t begin, i
 static bool elementwise(enum vgk_kind kind)
 {
     return kind == VGK_OP_COPY || kind == VGK_OP_UNARY || kind == VGK_OP_BINARY || kind == VGK_OP_WHERE ||
-           kind == VGK_OP_QUANTIZE || kind == VGK_OP_DEQUANTIZE;
+           kind == VGK_OP_CHAIN || kind == VGK_OP_QUANTIZE || kind == VGK_OP_DEQUANTIZE;
 }
 
 bool vg_rows_can(const struct vg_net *net, const struct vg_net_op *op)
@@ -77,6 +77,7 @@ bool vg_rows_can(const struct vg_net *net, const struct vg_net_op *op)
     case VGK_OP_COPY:
     case VGK_OP_UNARY:
     case VGK_OP_BINARY:
+    case VGK_OP_CHAIN:
     case VGK_OP_WHERE:
     case VGK_OP_QUANTIZE:
     case VGK_OP_DEQUANTIZE:

@@ -15,8 +15,10 @@
  * run agree without having to remember. */
 static const struct vgk_cpu_family *const families[] = {
     &vgk_cpu_conv,
+    &vgk_cpu_conv_transpose,
     &vgk_cpu_copy,
     &vgk_cpu_pointwise,
+    &vgk_cpu_chain,
     &vgk_cpu_resample,
     &vgk_cpu_pad,
     &vgk_cpu_moments,
@@ -159,6 +161,7 @@ static enum vgk_status cpu_run(struct vgk_device *dev, const struct vgk_op *op, 
 
 const struct vgk_backend vgk_cpu = {
     .name = "cpu",
+    .chains = true,
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,

@@ -19,9 +19,13 @@
 /* Floats of weights that stay in the second cache beside all else. */
 #define WEIGHTS_IN_CACHE (64 * 1024)
 
-static const struct vgk_conv_kernels *kernels_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_conv); }
+/* Lines of inputs that stay in the first cache until all vectors of channels have been read. */
+#define LINES_IN_CACHE 96
+#define DOT_STRETCH 96 /* whole blocks, and whole vectors */
 
 /* ---- plan ---- */
+
+static const struct vgk_conv_kernels *kernels_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_conv); }
 
 static const struct vgk_tensor *input(const struct vgk_op *op, int i)
 {
@@ -33,20 +37,24 @@ static bool image_of(const struct vgk_tensor *t, struct vgk_conv_image *image)
 {
     if (t->type != VGK_F32 || (t->dim[1] > 1 && t->stride[1] != 1))
         return false;
-    int w = t->rank - 1;
-    *image = (struct vgk_conv_image){t->stride[0], t->rank == 4 ? t->stride[2] : 0, t->stride[w]};
+    *image = (struct vgk_conv_image){t->stride[0], t->rank > 4 ? t->stride[2] : 0,
+                                     t->rank > 3 ? t->stride[t->rank - 2] : 0, t->stride[t->rank - 1]};
     return true;
 }
 
 static bool fits(int64_t v, int64_t low) { return v >= low && v <= MOST; }
 
-/* Panel width and fold with the least multiplications, those of padding included. */
-static void choose_width(struct vgk_conv_plan *p, const struct vgk_micro *micro, int fold_most)
+/* Panel width and fold with the least multiplications, those of padding included.  Returns vectors of them for each output
+ * pixel and row of the kernel, at the speed of the best panel. */
+static double choose_width(struct vgk_conv_plan *p, const struct vgk_micro *micro, int fold_most)
 {
     double best = INFINITY;
+    bool dense = p->out.x == p->cout && (!p->residual || p->res.x == p->cout);
     for (int fold = 1; fold <= fold_most; fold++)
         for (int nv = 1; nv <= VGK_MICRO_WIDTH; nv++) {
             int nr = nv * micro->vl, kw = p->kw + (fold - 1) * p->sx;
+            if (fold > 1 && !dense && p->cout * fold > nr)
+                continue;
             double cost = (double)kw * (double)vgk_round_up((size_t)(p->cout * fold), (size_t)nr) / fold / micro->speed[nv];
             if (cost < best * 0.999) {
                 best = cost;
@@ -60,12 +68,39 @@ static void choose_width(struct vgk_conv_plan *p, const struct vgk_micro *micro,
     p->nr = p->nv * micro->vl;
     p->mr = micro->rows[p->nv];
     p->panels = (p->wide_cout + p->nr - 1) / p->nr;
+    return best * p->cin / micro->vl;
+}
+
+/* Few outputs: products in vectors of input channels, where that is cheaper (by channels and kernel only: bits must not
+ * depend on anything else).  choose_width has told what it costs the other way. */
+static bool plan_dot(struct vgk_conv_plan *p, const struct vgk_conv_kernels *kernels, double direct)
+{
+    /* Adding up an accumulator's lanes, in products; speed beside the best panel's. */
+    const double sum = 2.5, speed = 0.9;
+    int vl = p->vl;
+    if (p->groups != 1 || p->cout > VGK_CONV_DOT_MOST)
+        return false;
+    int taps = p->dx == 1 && p->cin % vl ? p->kw : 1, run = taps * p->cin, runs = p->kw / taps, vectors = (run + vl - 1) / vl;
+    double rows = (double)p->kd * p->kh;
+    if (p->cout * (rows * runs * vectors + sum) / speed >= rows * direct)
+        return false;
+    p->method = VGK_CONV_DOT;
+    p->runs = runs;
+    p->run = run;
+    p->fold = 1;
+    p->wide_kw = p->kw;
+    p->wide_cout = p->nr = p->cout * vl; /* constants for outputs in whole vectors */
+    p->wide_ow = p->ow;
+    p->mr = kernels->dot_rows[p->cout];
+    p->panels = 1;
+    p->packed = sizeof(float) * (size_t)rows * (size_t)runs * (size_t)(p->cout * vectors * vl);
+    return true;
 }
 
 /* A unit is about `pixels` long, but small enough that every thread gets several. */
 static void split(struct vgk_conv_plan *p, int threads)
 {
-    int64_t share = (int64_t)p->batch * p->groups * p->oh * p->wide_ow / (8 * (int64_t)threads), pixels = 384;
+    int64_t share = (int64_t)p->batch * p->od * p->oh * p->wide_ow / (8 * (int64_t)threads), pixels = 384;
     if (share < pixels)
         pixels = share > 2 * p->mr ? share : 2 * p->mr;
     p->unit_rows = 1;
@@ -82,10 +117,25 @@ static void split(struct vgk_conv_plan *p, int threads)
     p->units_x = (p->wide_ow + p->unit_pixels - 1) / p->unit_pixels;
 }
 
+/* Slices that no kernel connects are images of their own. */
+static void part_slices(struct vgk_conv_plan *p)
+{
+    int n = p->batch, d = p->d;
+    if (p->kd != 1 || p->sz != 1 || p->front || d != p->od ||
+        (n > 1 && (p->in.n != d * p->in.z || p->out.n != d * p->out.z || (p->residual && p->res.n != d * p->res.z))))
+        return;
+    p->batch = n * d;
+    p->d = p->od = 1;
+    p->in.n = p->in.z;
+    p->out.n = p->out.z;
+    p->res.n = p->res.z;
+}
+
 /* Whole images of 1x1 convolutions are one row, so that narrow ones have no tails. */
 static void flatten(struct vgk_conv_plan *p)
 {
-    bool point = p->kh == 1 && p->kw == 1 && p->sy == 1 && p->sx == 1 && p->h == p->oh && p->w == p->ow && !p->top && !p->left;
+    bool point = p->d == 1 && p->od == 1 && p->kd == 1 && p->kh == 1 && p->kw == 1 && p->sy == 1 && p->sx == 1 &&
+                 p->h == p->oh && p->w == p->ow && !p->top && !p->left;
     if (!point || p->in.y != p->w * p->in.x || p->out.y != p->w * p->out.x ||
         (p->residual && p->res.y != p->w * p->res.x))
         return;
@@ -99,9 +149,9 @@ static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro
 {
     int by = (p->kh + 2) / 3, bx = (p->kw + 2) / 3;
     bool plain = by == 1 && bx == 1;
-    if (p->groups != 1 || p->sy != 1 || p->sx != 1 || p->dy != 1 || p->dx != 1 || p->kh < 3 || p->kw < 3 ||
-        by > VGK_WINOGRAD_BLOCKS || bx > VGK_WINOGRAD_BLOCKS || (plain ? p->cin : p->cout) < 8 ||
-        (int64_t)p->cin * p->cout * by * bx > WINOGRAD_MOST_WEIGHTS)
+    if (p->groups != 1 || p->d != 1 || p->od != 1 || p->kd != 1 || p->sy != 1 || p->sx != 1 || p->dy != 1 ||
+        p->dx != 1 || p->kh < 3 || p->kw < 3 || by > VGK_WINOGRAD_BLOCKS || bx > VGK_WINOGRAD_BLOCKS ||
+        (plain ? p->cin : p->cout) < 8 || (int64_t)p->cin * p->cout * by * bx > WINOGRAD_MOST_WEIGHTS)
         return false;
     p->method = VGK_CONV_WINOGRAD;
     p->blocks_y = by;
@@ -147,8 +197,8 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
     const struct vgk_micro *micro = kernels_of(dev)->micro;
     struct vgk_conv_plan p = {.pad_mode = c->pad_mode, .alpha = c->alpha, .beta = c->beta, .vl = micro->vl,
                               .residual = res, .residual_before_act = c->residual_before_act, .fold = 1};
-    if (c->spatial != 1 && c->spatial != 2)
-        return decline(op, err, "three dimensions");
+    if (c->spatial < 1 || c->spatial > 3)
+        return decline(op, err, "so many dimensions");
     if (!image_of(x, &p.in) || !image_of(y, &p.out) || (res && !image_of(res, &p.res)))
         return decline(op, err, "other layouts than channels-last or other types than f32");
     if (!vgk_type_is_float(w->type) && !input(op, VGK_WEIGHT_SCALE))
@@ -157,38 +207,37 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
         if (input(op, i) && input(op, i)->type != VGK_F32)
             return decline(op, err, "bias, scale or slope of other types than f32");
 
-    bool flat = c->spatial == 1;
-    int a = flat ? 0 : 1; /* the place of W in the parameters */
-    int64_t h = flat ? 1 : x->dim[2], oh = flat ? 1 : y->dim[2], wide = x->dim[x->rank - 1], owide = y->dim[y->rank - 1];
-    bool ok = fits(x->dim[0], 0) && fits(h, 1) && fits(wide, 1) && fits(oh, 0) && fits(owide, 0) && fits(x->dim[1], 1) &&
-              fits(y->dim[1], 1) && fits(c->groups, 1);
-    for (int i = 0; i < c->spatial; i++)
-        ok = ok && fits(c->kernel[i], 1) && fits(c->stride[i], 1) && fits(c->dilation[i], 1) && fits(c->pad_begin[i], -MOST) &&
-             fits(c->pad_end[i], -MOST) && (int64_t)c->kernel[i] * c->dilation[i] <= MOST;
-    size_t taps = 0, pixels = 0;
-    if (!ok || !vgk_mul((size_t)(x->dim[0] * c->groups), (size_t)(oh * owide), &pixels) || pixels > INT32_MAX)
+    /* By depth, height, width; those that are not there are 1. */
+    struct {
+        int in, out, kernel, stride, dilation, begin;
+    } axis[3] = {{1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 1, 0}};
+    bool ok = fits(x->dim[0], 0) && fits(x->dim[1], 1) && fits(y->dim[1], 1) && fits(c->groups, 1);
+    size_t taps = 1, pixels = (size_t)x->dim[0];
+    for (int i = 0; i < c->spatial && ok; i++) {
+        int64_t in = x->dim[2 + i], out = y->dim[2 + i];
+        ok = fits(in, 1) && fits(out, 0) && fits(c->kernel[i], 1) && fits(c->stride[i], 1) && fits(c->dilation[i], 1) &&
+             fits(c->pad_begin[i], -MOST) && fits(c->pad_end[i], -MOST) && (int64_t)c->kernel[i] * c->dilation[i] <= MOST &&
+             vgk_mul(taps, (size_t)c->kernel[i], &taps) && taps <= MOST && vgk_mul(pixels, (size_t)out, &pixels);
+        axis[3 - c->spatial + i].in = (int)in;
+        axis[3 - c->spatial + i].out = (int)out;
+        axis[3 - c->spatial + i].kernel = c->kernel[i];
+        axis[3 - c->spatial + i].stride = c->stride[i];
+        axis[3 - c->spatial + i].dilation = c->dilation[i];
+        axis[3 - c->spatial + i].begin = c->pad_begin[i];
+    }
+    if (!ok || pixels > INT32_MAX)
         return decline(op, err, "sizes as large as these");
     p.batch = (int)x->dim[0];
-    p.h = (int)h;
-    p.w = (int)wide;
-    p.oh = (int)oh;
-    p.ow = (int)owide;
     p.groups = c->groups;
     p.cin = (int)x->dim[1] / p.groups;
     p.cout = (int)y->dim[1] / p.groups;
-    p.kh = flat ? 1 : c->kernel[0];
-    p.sy = flat ? 1 : c->stride[0];
-    p.dy = flat ? 1 : c->dilation[0];
-    p.top = flat ? 0 : c->pad_begin[0];
-    p.kw = c->kernel[a];
-    p.sx = c->stride[a];
-    p.dx = c->dilation[a];
-    p.left = c->pad_begin[a];
+    p.d = axis[0].in, p.od = axis[0].out, p.kd = axis[0].kernel, p.sz = axis[0].stride, p.dz = axis[0].dilation;
+    p.h = axis[1].in, p.oh = axis[1].out, p.kh = axis[1].kernel, p.sy = axis[1].stride, p.dy = axis[1].dilation;
+    p.w = axis[2].in, p.ow = axis[2].out, p.kw = axis[2].kernel, p.sx = axis[2].stride, p.dx = axis[2].dilation;
+    p.front = axis[0].begin, p.top = axis[1].begin, p.left = axis[2].begin;
     p.act = c->act == VGK_ACT_LEAKY_RELU ? VGK_ACT_PRELU : c->act;
+    part_slices(&p);
 
-    taps = (size_t)p.kh * (size_t)p.kw;
-    if (taps > MOST)
-        return decline(op, err, "kernels as large as this");
     if (p.groups > 1 && p.cin == 1 && p.cout == 1) {
         p.method = VGK_CONV_DEPTHWISE;
         p.cin = p.cout = p.groups;
@@ -196,27 +245,31 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
         choose_width(&p, micro, 1);
         p.nv = 1;
         p.nr = p.vl;
-        p.mr = 4;
+        p.mr = kernels_of(dev)->depthwise_rows;
         p.panels = (p.cout + p.nr - 1) / p.nr;
         p.packed = sizeof(float) * taps * (size_t)(p.panels * p.nr);
-    } else if (dev->exact_products || c->exact_products || !plan_winograd(&p, micro)) {
-        p.method = VGK_CONV_DIRECT;
-        flatten(&p);
-        bool dense = p.out.x == p.cout && (!p.residual || p.res.x == p.cout);
-        p.keeps = keeps(op);
-        choose_width(&p, micro, p.groups == 1 && p.dx == 1 && dense ? FOLD_MOST : 1);
-        size_t depth;
-        if (!vgk_mul((size_t)p.kh * (size_t)p.wide_kw, (size_t)p.cin, &depth) || depth > INT64_MAX / 8 ||
-            !vgk_panels_init(&p.stored, p.keeps ? w->type : VGK_F32, (int64_t)depth, p.nr,
-                             p.keeps && !vgk_type_is_float(w->type) ? (int64_t)depth : 0, p.keeps && input(op, VGK_WEIGHT_ZERO)) ||
-            !vgk_mul(p.stored.bytes, (size_t)p.groups * (size_t)p.panels, &p.packed))
-            return decline(op, err, "weights as many as these");
-        p.blocks_first = p.keeps || depth * (size_t)(p.panels * p.nr) > WEIGHTS_IN_CACHE;
+    } else {
+        double direct = choose_width(&p, micro, p.dx == 1 ? FOLD_MOST : 1);
+        if (!plan_dot(&p, kernels_of(dev), direct) &&
+            (dev->exact_products || c->exact_products || !plan_winograd(&p, micro))) {
+            p.method = VGK_CONV_DIRECT;
+            flatten(&p);
+            choose_width(&p, micro, p.dx == 1 ? FOLD_MOST : 1);
+            p.keeps = keeps(op);
+            size_t depth;
+            if (!vgk_mul((size_t)(p.kd * p.kh) * (size_t)p.wide_kw, (size_t)p.cin, &depth) || depth > INT64_MAX / 8 ||
+                !vgk_panels_init(&p.stored, p.keeps ? w->type : VGK_F32, (int64_t)depth, p.nr,
+                                 p.keeps && !vgk_type_is_float(w->type) ? (int64_t)depth : 0,
+                                 p.keeps && input(op, VGK_WEIGHT_ZERO)) ||
+                !vgk_mul(p.stored.bytes, (size_t)p.groups * (size_t)p.panels, &p.packed))
+                return decline(op, err, "weights as many as these");
+            p.blocks_first = p.keeps || p.packed > WEIGHTS_IN_CACHE * sizeof(float);
+        }
     }
     p.constants = (size_t)p.groups * (size_t)(p.panels * p.nr);
 
     int threads = vgk_pool_size(dev->pool);
-    if (p.oh < 1 || p.ow < 1 || p.batch < 1) {
+    if (p.od < 1 || p.oh < 1 || p.ow < 1 || p.batch < 1) {
         p.units = 0;
     } else if (p.method == VGK_CONV_WINOGRAD) {
         int m = VGK_WINOGRAD_OUT, down = (p.oh + m - 1) / m, across = (p.ow + m - 1) / m;
@@ -226,19 +279,29 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
         p.units = p.batch * p.units_y * p.units_x;
     } else {
         split(&p, threads);
-        p.units = p.batch * p.groups * p.units_y * p.units_x;
+        p.units = p.batch * p.od * p.units_y * p.units_x;
     }
     size_t line = VGK_ALIGN / sizeof(float);
     if (p.method == VGK_CONV_WINOGRAD) {
         size_t inputs = (size_t)(p.blocks_y * p.inputs_row + 1) * (size_t)p.cin; /* and the padded input tile */
         p.scratch_per_thread = VGK_WINOGRAD_POSITIONS * (inputs + (size_t)(p.tiles * p.nr) + 2 * VGK_WINOGRAD_GAP);
     } else {
-        size_t edge, columns = (size_t)(p.mr - 1) * (size_t)p.sx * (size_t)p.fold + (size_t)(p.wide_kw - 1) * (size_t)p.dx + 1;
-        p.tables = vgk_round_up(((size_t)p.kh * (size_t)p.wide_kw * sizeof(struct vgk_segment) +
-                                 2 * (size_t)p.kh * sizeof(float *)) / sizeof(float), line);
-        if (!vgk_mul((size_t)p.kh * (size_t)p.cin, columns, &edge))
+        size_t rows = (size_t)(p.kd * p.kh);
+        p.sums = (size_t)p.mr * (size_t)p.nr;
+        if (p.method == VGK_CONV_DOT || p.method == VGK_CONV_DEPTHWISE) {
+            p.stretch = p.method == VGK_CONV_DOT ? DOT_STRETCH : LINES_IN_CACHE / (int)rows;
+            p.stretch = p.stretch > p.unit_pixels ? p.unit_pixels : p.stretch;
+            p.stretch = (int)vgk_round_up((size_t)(p.stretch > 1 ? p.stretch : 1), (size_t)p.mr);
+            p.sums = (size_t)p.stretch * (size_t)(p.method == VGK_CONV_DOT ? p.cout : p.vl);
+        }
+        p.sums += (size_t)p.nr; /* the last vector of them may begin with the last one */
+        size_t edge, columns = (size_t)(p.mr - 1) * (size_t)p.sx * (size_t)p.fold;
+        columns += (size_t)(p.wide_kw - 1) * (size_t)p.dx + 1;
+        p.tables = vgk_round_up((rows * (size_t)p.wide_kw * sizeof(struct vgk_segment) + 2 * rows * sizeof(float *)) /
+                                sizeof(float), line);
+        if (!vgk_mul(rows * (size_t)p.cin, columns, &edge))
             return decline(op, err, "kernels as large as this");
-        p.scratch_per_thread = p.tables + (size_t)(p.mr * p.nr) + edge + (p.keeps ? (size_t)(p.stored.depth * p.nr) : 0);
+        p.scratch_per_thread = p.tables + p.sums + edge + (p.keeps ? (size_t)(p.stored.depth * p.nr) : 0);
     }
     p.scratch_per_thread = vgk_round_up(p.scratch_per_thread, line);
     *plan = p;
@@ -271,11 +334,13 @@ struct packing {
     char *to;
 };
 
-static float weight(const struct packing *a, int o, int c, int y, int x)
+/* The weight of output channel o, input channel c (of its group), tap (z, y, x). */
+static float weight(const struct packing *a, int o, int c, int z, int y, int x)
 {
     const struct vgk_conv_plan *p = a->p;
-    int channels = p->method == VGK_CONV_DEPTHWISE ? 1 : p->cin;
-    return a->w[(((size_t)o * (size_t)channels + (size_t)c) * (size_t)p->kh + (size_t)y) * (size_t)p->kw + (size_t)x];
+    size_t channels = p->method == VGK_CONV_DEPTHWISE ? 1 : (size_t)p->cin, row = (size_t)o * channels + (size_t)c;
+    row = (row * (size_t)p->kd + (size_t)z) * (size_t)p->kh + (size_t)y;
+    return a->w[row * (size_t)p->kw + (size_t)x];
 }
 
 static void unravel(void *arg, int64_t begin, int64_t end, int thread)
@@ -319,13 +384,13 @@ static void pack_direct(void *arg, int64_t begin, int64_t end, int thread)
             zero[r] = wide < p->wide_cout && p->keeps ? of_channel(a->op, VGK_WEIGHT_ZERO, o, 0) : 0;
         }
         int64_t k = 0;
-        for (int y = 0; y < p->kh; y++)
+        for (int y = 0; y < p->kd * p->kh; y++)
             for (int x = 0; x < p->wide_kw; x++)
                 for (int c = 0; c < p->cin; c++, k++) {
                     for (int r = 0; r < p->nr; r++) {
                         int wide = i * p->nr + r, kx = x - wide / p->cout * p->sx;
                         bool inside = wide < p->wide_cout && kx >= 0 && kx < p->kw;
-                        row[r] = inside ? weight(a, g * p->cout + wide % p->cout, c, y, kx) : zero[r];
+                        row[r] = inside ? weight(a, g * p->cout + wide % p->cout, c, y / p->kh, y % p->kh, kx) : zero[r];
                     }
                     vgk_panel_set(&p->stored, to, k, row);
                 }
@@ -334,17 +399,36 @@ static void pack_direct(void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
+/* All at once: there are few. */
+static void pack_dot(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct packing *a = arg;
+    const struct vgk_conv_plan *p = a->p;
+    float *to = (float *)a->to;
+    int vectors = (p->run + p->vl - 1) / p->vl;
+    for (int y = 0; y < p->kd * p->kh; y++)
+        for (int t = 0; t < p->runs; t++)
+            for (int v = 0; v < vectors; v++)
+                for (int o = 0; o < p->cout; o++)
+                    for (int k = 0; k < p->vl; k++) {
+                        /* The last vector ends with the run where one fits in it. */
+                        int start = p->run < p->vl ? 0 : v == vectors - 1 ? p->run - p->vl : v * p->vl, i = start + k;
+                        bool own = i >= v * p->vl && i < p->run;
+                        *to++ = own ? weight(a, o, i % p->cin, y / p->kh, y % p->kh, t + i / p->cin) : 0;
+                    }
+}
+
 static void pack_depthwise(void *arg, int64_t begin, int64_t end, int thread)
 {
     const struct packing *a = arg;
     const struct vgk_conv_plan *p = a->p;
     for (int64_t i = begin; i < end; i++) {
-        float *to = (float *)a->to + (size_t)i * (size_t)(p->kh * p->kw * p->nr);
-        for (int y = 0; y < p->kh; y++)
+        float *to = (float *)a->to + (size_t)i * (size_t)(p->kd * p->kh * p->kw * p->nr);
+        for (int y = 0; y < p->kd * p->kh; y++)
             for (int x = 0; x < p->kw; x++)
                 for (int r = 0; r < p->nr; r++) {
                     int c = (int)i * p->nr + r;
-                    *to++ = c < p->cout ? weight(a, c, 0, y, x) : 0;
+                    *to++ = c < p->cout ? weight(a, c, 0, y / p->kh, y % p->kh, x) : 0;
                 }
     }
 }
@@ -376,7 +460,7 @@ static void pack_winograd(void *arg, int64_t begin, int64_t end, int thread)
                 for (int x = 0; x < 3; x++) {
                     double k[3];
                     for (int y = 0; y < 3; y++)
-                        k[y] = y0 + y < 3 * by || x0 + x < 3 * bx ? 0 : (double)weight(a, o, c, y0 + y, x0 + x);
+                        k[y] = y0 + y < 3 * by || x0 + x < 3 * bx ? 0 : (double)weight(a, o, c, 0, y0 + y, x0 + x);
                     for (int i = 0; i < N; i++)
                         t[i][x] = g[i][0] * k[0] + g[i][1] * k[1] + g[i][2] * k[2];
                 }
@@ -391,7 +475,8 @@ static void pack_winograd(void *arg, int64_t begin, int64_t end, int thread)
 static enum vgk_status pack(struct vgk_device *dev, const struct vgk_op *op, void *packed, struct vgk_error *err)
 {
     static void (*const packs[VGK_CONV_METHODS])(void *, int64_t, int64_t, int) = {
-        [VGK_CONV_DIRECT] = pack_direct, [VGK_CONV_DEPTHWISE] = pack_depthwise, [VGK_CONV_WINOGRAD] = pack_winograd};
+        [VGK_CONV_DIRECT] = pack_direct, [VGK_CONV_DOT] = pack_dot, [VGK_CONV_DEPTHWISE] = pack_depthwise,
+        [VGK_CONV_WINOGRAD] = pack_winograd};
     struct vgk_conv_plan p;
     enum vgk_status status = plan(dev, op, &p, err);
     if (status != VGK_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Between conv.c, which plans a convolution, packs its weights and hands out its work, and the vector files that
- * compute one unit of it.  Everything is two-dimensional here: a 1-D convolution has one row. */
+ * compute one unit of it.  Everything has three dimensions here, of which the first ones may be 1. */
 #ifndef VGK_CPU_CONV_H
 #define VGK_CPU_CONV_H
 
@@ -12,9 +12,12 @@
 
 enum vgk_conv_method {
     /* An implicit matrix product: a kernel row of kw * cin floats is one run of a channels-last row, so nothing is
-     * gathered.  Weights: [group][panel][ky][kx][cin][nr]. */
+     * gathered.  Weights: [group][panel][kz][ky][kx][cin][nr]. */
     VGK_CONV_DIRECT,
-    /* One input channel for each output channel.  Weights: [vector of channels][ky][kx][vl]. */
+    /* Few output channels would leave most of a vector empty, so its lanes are input channels (where they do not fill
+     * vectors: the floats of a kernel row) and are added up at the end.  Weights: [kz][ky][run][vector][cout][vl]. */
+    VGK_CONV_DOT,
+    /* One input channel for each output channel.  Weights: [vector of channels][kz][ky][kx][vl]. */
     VGK_CONV_DEPTHWISE,
     /* F(6x6, 3x3): Lavin & Gray, Fast Algorithms for Convolutional Neural Networks, 2016.  A tile of 8 x 8 inputs gives
      * 6 x 6 outputs.  A larger kernel is a sum of blocks of 3 x 3, block b of an axis from tap min(3 b, taps - 3) on (a
@@ -30,16 +33,18 @@ enum { VGK_WINOGRAD_OUT = 6, VGK_WINOGRAD_IN = 8, VGK_WINOGRAD_POSITIONS = 64 };
 #define VGK_WINOGRAD_GAP 16
 #define VGK_WINOGRAD_BLOCKS 8 /* the most on an axis */
 
+#define VGK_CONV_DOT_MOST 4 /* output channels */
+
 /* An image's strides in floats; channels have stride 1. */
 struct vgk_conv_image {
-    ptrdiff_t n, y, x;
+    ptrdiff_t n, z, y, x;
 };
 
 struct vgk_conv_plan {
     enum vgk_conv_method method;
     int batch, groups, cin, cout; /* channels of one group (depthwise: of all, groups = 1) */
-    int h, w, oh, ow;
-    int kh, kw, sy, sx, dy, dx, top, left;
+    int d, h, w, od, oh, ow;
+    int kd, kh, kw, sz, sy, sx, dz, dy, dx, front, top, left;
     enum vgk_pad_mode pad_mode;
     struct vgk_conv_image in, out, res;
     enum vgk_act act; /* LEAKY_RELU is PRELU here */
@@ -48,11 +53,13 @@ struct vgk_conv_plan {
 
     /* Thin outputs waste most of a vector.  `fold` neighbouring output pixels are one pixel of fold * cout channels,
      * made by a kernel of kw + (fold - 1) * sx columns (the weights beside each pixel's own are 0); the output row's
-     * layout stays the same.  1 = as it is. */
+     * layout stays the same.  1 = as it is.  More than one panel only where output pixels touch. */
     int fold, wide_kw, wide_cout, wide_ow;
 
     int vl, nv, nr, mr, panels; /* a panel is nr = nv * vl output channels; blocks have mr pixels */
     bool blocks_first;          /* direct: all blocks of a unit for a panel, else all panels for a block */
+    int runs, run;              /* dot: contiguous pieces of a kernel row, the floats of one */
+    int stretch;                /* dot, depthwise: the most pixels that are computed at one go */
     /* Winograd: tiles of a unit (of one row of them if the kernel has several blocks), blocks of the kernel on each
      * axis, transformed inputs from a tile to the next, and in one row of blocks of a unit. */
     int tiles, blocks_y, blocks_x, inputs_apart, inputs_row;
@@ -66,7 +73,7 @@ struct vgk_conv_plan {
     size_t constants;          /* floats of scale, of shift and of slope, each */
     /* A thread's scratch, in floats: tables of pointers, then the block of sums, then the padded copy of an edge; or
      * Winograd's tiles, products, and padded input tile. */
-    size_t tables;
+    size_t tables, sums;
     size_t scratch_per_thread; /* a multiple of a cache line */
 };
 
@@ -85,6 +92,8 @@ typedef void vgk_conv_unit_fn(const struct vgk_conv_job *, int unit, float *scra
 
 struct vgk_conv_kernels {
     const struct vgk_micro *micro;
+    int dot_rows[VGK_CONV_DOT_MOST + 1]; /* pixels of a block, by output channels */
+    int depthwise_rows;
     vgk_conv_unit_fn *unit[VGK_CONV_METHODS];
 };
 
@@ -113,7 +122,8 @@ static inline int vgk_conv_source(int i, int n, enum vgk_pad_mode mode)
     return i >= 0 && i < n ? i : -1;
 }
 
-/* Columns [x, x + count) of a row, padded where they are outside, packed into `to`; returns its end. */
+/* Columns [x, x + count) of a row, padded where they are outside, packed into `to`; returns its end.  cin channels: row
+ * points to the first of them. */
 static inline float *vgk_conv_copy(const struct vgk_conv_plan *p, const float *row, int x, int count, float *to)
 {
     bool dense = p->in.x == p->cin;

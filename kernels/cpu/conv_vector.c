@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Direct and depthwise convolution: one unit of work each.
+/* Direct, dot and depthwise convolution: one unit of work each.
  *
  * Blocks of neighbouring output pixels read the tensor where it lies.  Only a block that touches the left or right edge
- * reads a copy of its few columns, padded; rows of zeros above and below are left out of the sum. */
+ * reads a copy of its few columns, padded; rows of zeros around are left out of the sum. */
 #include "conv.h"
 #include "epilogue.h"
 
@@ -40,24 +40,24 @@ static put_fn *const puts_by_act[] = {EACH_ACT(PUT_ENTRY)};
 
 /* ---- where the input of a block lies ---- */
 
-/* A unit's part of the output, and what is constant in it. */
+/* A unit's part of the output. */
 struct part {
-    const float *in; /* this image and group */
-    float *out;
+    const float *in; /* this image */
+    float *out;      /* this image's slice */
     const float *res;
-    int group, y0, y1, x0, x1; /* output rows, (wide) pixels */
+    int z, y0, y1, x0, x1; /* output slice, rows, (wide) pixels */
 };
 
 static struct part part_of(const struct vgk_conv_job *j, int unit)
 {
     const struct vgk_conv_plan *p = &j->plan;
-    int ux = unit % p->units_x, uy = unit / p->units_x % p->units_y, ng = unit / p->units_x / p->units_y;
-    int n = ng / p->groups, g = ng % p->groups;
+    int ux = unit % p->units_x, uy = unit / p->units_x % p->units_y, nz = unit / p->units_x / p->units_y;
+    int n = nz / p->od, z = nz % p->od;
     struct part t = {
-        .in = j->in + n * p->in.n + (ptrdiff_t)g * p->cin,
-        .out = j->out + n * p->out.n + (ptrdiff_t)g * p->cout,
-        .res = p->residual ? j->res + n * p->res.n + (ptrdiff_t)g * p->cout : NULL,
-        .group = g,
+        .in = j->in + n * p->in.n,
+        .out = j->out + n * p->out.n + z * p->out.z,
+        .res = p->residual ? j->res + n * p->res.n + z * p->res.z : NULL,
+        .z = z,
         .y0 = uy * p->unit_rows,
         .x0 = ux * p->unit_pixels,
     };
@@ -66,23 +66,15 @@ static struct part part_of(const struct vgk_conv_job *j, int unit)
     return t;
 }
 
-/* The input rows of output row y; NULL = zeros. */
-static void rows_of(const struct vgk_conv_plan *p, const float *in, int y, const float **row)
+/* The input rows of output row (z, y), for each kz and ky; NULL = zeros. */
+static void rows_of(const struct vgk_conv_plan *p, const float *in, int z, int y, const float **row)
 {
-    for (int ky = 0; ky < p->kh; ky++) {
-        int iy = vgk_conv_source(y * p->sy + ky * p->dy - p->top, p->h, p->pad_mode);
-        row[ky] = iy < 0 ? NULL : in + iy * p->in.y;
-    }
-}
-
-/* The columns [x, x + count) of each row into edge, packed. */
-static void copy_edge(const struct vgk_conv_plan *p, const float *const *row, int x, int count, float *edge,
-                      const float **edge_row)
-{
-    for (int ky = 0; ky < p->kh; ky++) {
-        edge_row[ky] = row[ky] ? edge : NULL;
-        if (row[ky])
-            edge = vgk_conv_copy(p, row[ky], x, count, edge);
+    for (int kz = 0; kz < p->kd; kz++) {
+        int iz = vgk_conv_source(z * p->sz + kz * p->dz - p->front, p->d, p->pad_mode);
+        for (int ky = 0; ky < p->kh; ky++) {
+            int iy = vgk_conv_source(y * p->sy + ky * p->dy - p->top, p->h, p->pad_mode);
+            *row++ = iz < 0 || iy < 0 ? NULL : in + iz * p->in.z + iy * p->in.y;
+        }
     }
 }
 
@@ -92,15 +84,33 @@ struct window {
     ptrdiff_t first, pixel;
 };
 
-/* Of k (wide) pixels from x on.  edge has room for a padded copy. */
+/* Of k (wide) pixels from x on, channels from `channel` on.  Where they are not in the tensor, or `copied` is wished, edge
+ * gets a padded copy of cin channels. */
 static struct window window_at(const struct vgk_conv_plan *p, const float **row, const float **edge_row, int x, int k,
-                               float *edge)
+                               int channel, bool copied, float *edge)
 {
     int step = p->sx * p->fold, first = x * step - p->left, count = (k - 1) * step + (p->wide_kw - 1) * p->dx + 1;
-    if (first >= 0 && first + count <= p->w)
-        return (struct window){row, first * p->in.x, p->in.x};
-    copy_edge(p, row, first, count, edge, edge_row);
+    if (!copied && first >= 0 && first + count <= p->w)
+        return (struct window){row, first * p->in.x + channel, p->in.x};
+    for (int i = 0; i < p->kd * p->kh; i++) {
+        edge_row[i] = row[i] ? edge : NULL;
+        if (row[i])
+            edge = vgk_conv_copy(p, row[i] + channel, first, count, edge);
+    }
     return (struct window){edge_row, 0, p->cin};
+}
+
+/* How many pixels from x on can be computed at one go, `most` at the most: those whose windows are inside of a row, or
+ * some at an edge, where a window is copied.  Only where fold is 1. */
+static int stretch(const struct vgk_conv_plan *p, const struct part *t, int x, int most)
+{
+    int reach = p->w - 1 - (p->kw - 1) * p->dx + p->left;
+    int first = (p->left + p->sx - 1) / p->sx, end = reach < 0 ? 0 : reach / p->sx + 1, k = t->x1 - x < most ? t->x1 - x : most;
+    if (x >= first && x < end)
+        return end - x < k ? end - x : k;
+    if (x < first && first < end && first - x < k)
+        k = first - x;
+    return k < p->mr ? k : p->mr;
 }
 
 /* ---- direct ---- */
@@ -113,14 +123,45 @@ static int segments_of(const struct vgk_conv_plan *p, struct window in, const fl
     int taps = whole ? 1 : p->wide_kw, n = 0;
     ptrdiff_t row_b = (ptrdiff_t)p->wide_kw * p->cin * p->nr;
     *len = whole ? (ptrdiff_t)p->wide_kw * p->cin : p->cin;
-    for (int ky = 0; ky < p->kh; ky++, b += row_b) {
-        if (!in.row[ky])
+    for (int i = 0; i < p->kd * p->kh; i++, b += row_b) {
+        if (!in.row[i])
             continue;
-        const float *a = in.row[ky] + in.first;
+        const float *a = in.row[i] + in.first;
         for (int t = 0; t < taps; t++)
             seg[n++] = (struct vgk_segment){a + t * p->dx * in.pixel, b + t * *len * p->nr};
     }
     return n;
+}
+
+/* The sums of k wide pixels from x of row y on, the wide channels of a panel of a group, to the output. */
+static void put_panel(const struct vgk_conv_job *j, const struct part *t, int g, int panel, int y, int x, int k,
+                      const float *sum)
+{
+    const struct vgk_conv_plan *p = &j->plan;
+    put_fn *out = puts_by_act[p->act];
+    int c = panel * p->nr, nch = p->wide_cout - c < p->nr ? p->wide_cout - c : p->nr;
+    ptrdiff_t out_x = p->out.x * p->fold, res_x = p->res.x * p->fold, group = (ptrdiff_t)g * p->cout;
+    ptrdiff_t constants = (ptrdiff_t)(g * p->panels + panel) * p->nr;
+    float *o = t->out + y * p->out.y + x * out_x + group + c;
+    const float *r = t->res ? t->res + y * p->res.y + x * res_x + group + c : NULL;
+    struct epilogue e = {j->scale + constants, j->shift + constants, j->slope + constants, p->alpha, p->beta,
+                         p->residual_before_act};
+    /* Pixels of the last wide one. */
+    int last = x + k == p->wide_ow ? p->ow - (p->wide_ow - 1) * p->fold : p->fold, full = last < p->fold ? k - 1 : k;
+    if (p->fold == 1 || (p->out.x == p->cout && (!r || p->res.x == p->cout))) {
+        out(&e, sum, p->nr, full, nch, o, out_x, r, res_x);
+        if (full < k && last * p->cout > c)
+            out(&e, sum + full * p->nr, p->nr, 1, last * p->cout - c < nch ? last * p->cout - c : nch, o + full * out_x, out_x,
+                r ? r + full * res_x : NULL, res_x);
+        return;
+    }
+    for (int f = 0; f < p->fold; f++) {
+        out(&e, sum + f * p->cout, p->nr, f < last ? k : full, p->cout, o + f * p->out.x, out_x, r ? r + f * p->res.x : NULL,
+            res_x);
+        e.scale += p->cout;
+        e.shift += p->cout;
+        e.slope += p->cout;
+    }
 }
 
 static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
@@ -128,108 +169,235 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
     const struct vgk_conv_plan *p = &j->plan;
     const struct vgk_micro *micro = &VGK_SET(vgk_micro);
     const struct part t = part_of(j, unit);
-    put_fn *out = puts_by_act[p->act];
     struct vgk_segment *seg = (struct vgk_segment *)scratch;
-    const float **row = (const float **)(seg + p->kh * p->wide_kw), **edge_row = row + p->kh;
-    float *sum = scratch + p->tables, *unpacked = sum + p->mr * p->nr;
-    ptrdiff_t panel = (ptrdiff_t)p->kh * p->wide_kw * p->cin * p->nr;
-    float *edge = unpacked + (p->keeps ? panel : 0);
-    ptrdiff_t out_x = p->out.x * p->fold, res_x = p->res.x * p->fold;
-    int last = p->ow % p->fold * p->cout; /* channels of a row's last wide pixel, 0 = all */
+    const float **row = (const float **)(seg + p->kd * p->kh * p->wide_kw), **edge_row = row + p->kd * p->kh;
+    ptrdiff_t panel = (ptrdiff_t)p->kd * p->kh * p->wide_kw * p->cin * p->nr, out_x = p->out.x * p->fold;
+    float *sum = scratch + p->tables, *unpacked = sum + p->sums, *edge = unpacked + (p->keeps ? panel : 0);
 
     /* Either all panels for a block (its input stays in the first cache), or all blocks for a panel (its weights do). */
-    int passes = p->blocks_first ? p->panels : 1, panels = p->panels / passes;
-    for (int pass = 0; pass < passes; pass++) {
-        if (p->keeps) /* one panel a pass */
-            j->unpack(&p->stored, (const char *)j->weights + ((size_t)t.group * (size_t)p->panels + (size_t)pass) * p->stored.bytes,
-                      unpacked);
+    int all = p->groups * p->panels, step = p->blocks_first ? 1 : all;
+    for (int begin = 0; begin < all; begin += step) {
+        const float *first = p->keeps ? unpacked : (const float *)j->weights + begin * panel;
+        if (p->keeps) /* one panel at a time */
+            j->unpack(&p->stored, (const char *)j->weights + (size_t)begin * p->stored.bytes, unpacked);
         for (int y = t.y0; y < t.y1; y++) {
-            rows_of(p, t.in, y, row);
+            rows_of(p, t.in, t.z, y, row);
             for (int x = t.x0; x < t.x1; x += p->mr) {
-                int k = t.x1 - x < p->mr ? t.x1 - x : p->mr;
-                struct window in = window_at(p, row, edge_row, x, k, edge);
-                for (int i = pass * panels; i < (pass + 1) * panels; i++) {
-                    ptrdiff_t len, index = t.group * (ptrdiff_t)p->panels + i;
-                    int c = i * p->nr, nch = p->wide_cout - c < p->nr ? p->wide_cout - c : p->nr;
-                    float *o = t.out + y * p->out.y + x * out_x + c;
-                    for (int r = 0; r < k && p->panels > 1; r++) /* strided, so the machine does not foresee it */
-                        __builtin_prefetch(o + r * out_x, 1);
-                    const float *weights = p->keeps ? unpacked : (const float *)j->weights + index * panel;
+                int k = t.x1 - x < p->mr ? t.x1 - x : p->mr, g = begin / p->panels, i = begin % p->panels;
+                struct window in = window_at(p, row, edge_row, x, k, g * p->cin, false, edge);
+                const float *weights = first;
+                for (int left = step;; weights += panel) {
+                    if (all > 1) { /* strided, so the machine does not foresee it */
+                        float *o = t.out + y * p->out.y + x * out_x + g * p->cout + i * p->nr;
+                        for (int r = 0; r < k; r++, o += out_x)
+                            __builtin_prefetch(o, 1);
+                    }
+                    ptrdiff_t len;
                     int n = segments_of(p, in, weights, seg, &len);
                     micro->fn[p->nv][k](n, seg, len, p->sx * p->fold * in.pixel, sum, p->nr);
-                    const float *r = t.res ? t.res + y * p->res.y + x * res_x + c : NULL;
-                    struct epilogue e = {j->scale + index * p->nr, j->shift + index * p->nr, j->slope + index * p->nr,
-                                         p->alpha, p->beta, p->residual_before_act};
-                    int full = last && x + k == p->wide_ow ? k - 1 : k;
-                    out(&e, sum, p->nr, full, nch, o, out_x, r, res_x);
-                    if (full < k && last > c)
-                        out(&e, sum + full * p->nr, p->nr, 1, last - c < nch ? last - c : nch, o + full * out_x, out_x,
-                            r ? r + full * res_x : NULL, res_x);
+                    put_panel(j, &t, g, i, y, x, k, sum);
+                    if (!--left)
+                        break;
+                    if (++i == p->panels) {
+                        i = 0;
+                        in = window_at(p, row, edge_row, x, k, ++g * p->cin, false, edge);
+                    }
                 }
             }
         }
     }
 }
 
+/* ---- dot ---- */
+
+typedef float v4 __attribute__((vector_size(16)));
+
+/* The four sums of the lanes of a[0] .. a[3]. */
+INLINE v4 sums_of_lanes(const vf *a)
+{
+    v4 s[4];
+    UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+        union {
+            vf whole;
+            v4 part[VL / 4];
+        } u = {a[i]};
+        s[i] = u.part[0];
+        UNROLL(4)
+        for (int k = 1; k < VL / 4; k++)
+            s[i] += u.part[k];
+    }
+    v4 a01 = __builtin_shufflevector(s[0], s[1], 0, 2, 4, 6) + __builtin_shufflevector(s[0], s[1], 1, 3, 5, 7);
+    v4 a23 = __builtin_shufflevector(s[2], s[3], 0, 2, 4, 6) + __builtin_shufflevector(s[2], s[3], 1, 3, 5, 7);
+    return __builtin_shufflevector(a01, a23, 0, 2, 4, 6) + __builtin_shufflevector(a01, a23, 1, 3, 5, 7);
+}
+
+/* m pixels times q channels, a multiple of 4: as many accumulators as the registers hold beside q weights and a pixel. */
+#if VECTOR_REGISTERS == 32
+#define DOT_ROWS {0, 16, 12, 8, 6}
+#define EACH_DOT(F) F(16, 1) F(12, 2) F(8, 3) F(6, 4)
+#else
+#define DOT_ROWS {0, 8, 6, 4, 3}
+#define EACH_DOT(F) F(8, 1) F(6, 2) F(4, 3) F(3, 4)
+#endif
+
+/* partial: a run is shorter than a vector.  Else the last vector of one begins where it ends with the run (what it repeats
+ * has weights of 0). */
+INLINE void dot_block(const int m, const int q, const bool partial, const struct vgk_conv_plan *p, const struct window *in,
+                      ptrdiff_t first, const float *w, float *sum)
+{
+    vf acc[24];
+    int run = p->run, vectors = (run + VL - 1) / VL, last = partial ? 0 : run - VL, runs = p->runs, rows = p->kd * p->kh;
+    ptrdiff_t lda = p->sx * in->pixel, step = p->dx * in->pixel;
+    UNROLL(24)
+    for (int i = 0; i < m * q; i++)
+        acc[i] = (vf){0};
+    for (int i = 0; i < rows; i++) {
+        if (!in->row[i]) {
+            w += (ptrdiff_t)runs * vectors * q * VL;
+            continue;
+        }
+        const float *a = in->row[i] + first;
+        for (int t = 0; t < runs; t++, a += step)
+            for (int v = 0; v < vectors; v++, w += q * VL) {
+                vf bv[VGK_CONV_DOT_MOST];
+                UNROLL(4)
+                for (int c = 0; c < q; c++)
+                    bv[c] = load(w + c * VL);
+                const float *at = a + (v * VL < last ? v * VL : last);
+                UNROLL(16)
+                for (int r = 0; r < m; r++) {
+                    vf x = partial ? load_part(at + r * lda, run) : load(at + r * lda);
+                    UNROLL(4)
+                    for (int c = 0; c < q; c++)
+                        acc[r * q + c] += x * bv[c];
+                }
+            }
+    }
+    UNROLL(6)
+    for (int i = 0; i < m * q; i += 4) {
+        v4 s = sums_of_lanes(acc + i);
+        __builtin_memcpy(sum + i, &s, sizeof s);
+    }
+}
+
+/* n blocks of m pixels. */
+typedef void dot_fn(const struct vgk_conv_plan *, const struct window *, int n, const float *, float *);
+#define DOT(MR, Q) \
+    static void dot_##Q(const struct vgk_conv_plan *p, const struct window *in, int n, const float *w, float *sum) \
+    { \
+        ptrdiff_t first = in->first, step = MR * p->sx * in->pixel; \
+        if (p->run < VL) \
+            for (int i = 0; i < n; i++, first += step, sum += MR * Q) \
+                dot_block(MR, Q, true, p, in, first, w, sum); \
+        else \
+            for (int i = 0; i < n; i++, first += step, sum += MR * Q) \
+                dot_block(MR, Q, false, p, in, first, w, sum); \
+    }
+EACH_DOT(DOT)
+static dot_fn *const dots_by_channels[VGK_CONV_DOT_MOST + 1] = {NULL, dot_1, dot_2, dot_3, dot_4};
+
+static void dot(const struct vgk_conv_job *j, int unit, float *scratch)
+{
+    const struct vgk_conv_plan *p = &j->plan;
+    const struct part t = part_of(j, unit);
+    put_fn *put_out = puts_by_act[p->act];
+    const float **row = (const float **)scratch, **edge_row = row + p->kd * p->kh;
+    float *sum = scratch + p->tables, *edge = sum + p->sums;
+    const struct epilogue e = {j->scale, j->shift, j->slope, p->alpha, p->beta, p->residual_before_act};
+    int q = p->cout;
+    /* Runs over several taps need pixels that touch; so does an output that is written in whole vectors. */
+    bool copied = p->run > p->cin && p->in.x != p->cin, dense = p->out.x == q && (!t.res || p->res.x == q);
+    for (int y = t.y0; y < t.y1; y++) {
+        rows_of(p, t.in, t.z, y, row);
+        for (int x = t.x0, k; x < t.x1; x += k) {
+            k = copied ? (t.x1 - x < p->mr ? t.x1 - x : p->mr) : stretch(p, &t, x, p->stretch);
+            /* Whole blocks; or one that computes more pixels than there are, from a copy that is padded for them. */
+            int blocks = k / p->mr > 1 ? k / p->mr : 1;
+            struct window in = window_at(p, row, edge_row, x, blocks * p->mr, 0, copied, edge);
+            k = k < blocks * p->mr ? k : blocks * p->mr;
+            dots_by_channels[q](p, &in, blocks, j->weights, sum);
+            float *o = t.out + y * p->out.y + x * p->out.x;
+            const float *r = t.res ? t.res + y * p->res.y + x * p->res.x : NULL;
+            if (!dense) {
+                put_out(&e, sum, q, k, q, o, p->out.x, r, p->res.x);
+                continue;
+            }
+            int wide = q * VL, n = k / VL;
+            put_out(&e, sum, wide, n, wide, o, wide, r, wide);
+            if (k % VL)
+                put_out(&e, sum + n * wide, wide, 1, k % VL * q, o + n * wide, wide, r ? r + n * wide : NULL, wide);
+        }
+    }
+}
+
 /* ---- depthwise ---- */
 
-/* k pixels of one vector of channels; n < VL channels are read where the vector is the last one. */
-INLINE void taps(const int k, const bool partial, const struct vgk_conv_plan *p, struct window in, const float *w,
-                 float *sum, int n)
+enum { DEPTHWISE_ROWS = 8 };
+
+/* m pixels of one vector of channels; n < VL channels are read where the vector is the last one. */
+INLINE void taps(const int m, const bool partial, const struct vgk_conv_plan *p, const struct window *in, ptrdiff_t first,
+                 const float *w, float *sum, int n)
 {
-    vf acc[4];
-    ptrdiff_t lda = p->sx * in.pixel;
-    UNROLL(4)
-    for (int r = 0; r < k; r++)
+    vf acc[DEPTHWISE_ROWS];
+    ptrdiff_t lda = p->sx * in->pixel, step = p->dx * in->pixel;
+    int kw = p->kw, rows = p->kd * p->kh;
+    UNROLL(8)
+    for (int r = 0; r < m; r++)
         acc[r] = (vf){0};
-    for (int ky = 0; ky < p->kh; ky++, w += p->kw * VL) {
-        if (!in.row[ky])
+    for (int i = 0; i < rows; i++, w += kw * VL) {
+        if (!in->row[i])
             continue;
-        const float *a = in.row[ky] + in.first;
-        for (int kx = 0; kx < p->kw; kx++, a += p->dx * in.pixel) {
-            vf wv = load(w + kx * VL);
-            UNROLL(4)
-            for (int r = 0; r < k; r++)
+        const float *a = in->row[i] + first, *b = w;
+        for (int kx = 0; kx < kw; kx++, a += step, b += VL) {
+            vf wv = load(b);
+            UNROLL(8)
+            for (int r = 0; r < m; r++)
                 acc[r] += (partial ? load_part(a + r * lda, n) : load(a + r * lda)) * wv;
         }
     }
-    UNROLL(4)
-    for (int r = 0; r < k; r++)
+    UNROLL(8)
+    for (int r = 0; r < m; r++)
         store(sum + r * VL, acc[r]);
 }
 
-typedef void taps_fn(const struct vgk_conv_plan *, struct window, const float *, float *, int);
-#define TAPS(K) \
-    static void taps_##K(const struct vgk_conv_plan *p, struct window in, const float *w, float *sum, int n) \
-    { \
-        if (n < VL) \
-            taps(K, true, p, in, w, sum, n); \
-        else \
-            taps(K, false, p, in, w, sum, n); \
-    }
-TAPS(1) TAPS(2) TAPS(3) TAPS(4)
-static taps_fn *const taps_by_pixels[] = {NULL, taps_1, taps_2, taps_3, taps_4};
+/* k pixels of one vector of channels. */
+INLINE void stretch_of_taps(const bool partial, const struct vgk_conv_plan *p, const struct window *in, int k, const float *w,
+                            float *sum, int n)
+{
+    ptrdiff_t first = in->first, lda = p->sx * in->pixel;
+    for (; k >= DEPTHWISE_ROWS; k -= DEPTHWISE_ROWS, first += DEPTHWISE_ROWS * lda, sum += DEPTHWISE_ROWS * VL)
+        taps(DEPTHWISE_ROWS, partial, p, in, first, w, sum, n);
+    for (; k >= 2; k -= 2, first += 2 * lda, sum += 2 * VL)
+        taps(2, partial, p, in, first, w, sum, n);
+    if (k)
+        taps(1, partial, p, in, first, w, sum, n);
+}
 
 static void depthwise(const struct vgk_conv_job *j, int unit, float *scratch)
 {
     const struct vgk_conv_plan *p = &j->plan;
     const struct part t = part_of(j, unit);
-    put_fn *out = puts_by_act[p->act];
-    const float **row = (const float **)scratch, **edge_row = row + p->kh;
-    float *sum = scratch + p->tables, *edge = sum + p->mr * VL;
+    put_fn *put_out = puts_by_act[p->act];
+    int weights = p->kd * p->kh * p->kw * VL;
+    const float **row = (const float **)scratch, **edge_row = row + p->kd * p->kh;
+    float *sum = scratch + p->tables, *edge = sum + p->sums;
     for (int y = t.y0; y < t.y1; y++) {
-        rows_of(p, t.in, y, row);
-        for (int x = t.x0; x < t.x1; x += p->mr) {
-            int k = t.x1 - x < p->mr ? t.x1 - x : p->mr;
-            const struct window block = window_at(p, row, edge_row, x, k, edge);
-            struct window in = block;
+        rows_of(p, t.in, t.z, y, row);
+        for (int x = t.x0, k; x < t.x1; x += k) {
+            /* So long that a line, which has the inputs of several vectors of channels, stays until all have been there. */
+            k = stretch(p, &t, x, p->stretch);
+            struct window in = window_at(p, row, edge_row, x, k, 0, false, edge);
             const float *w = j->weights;
-            for (int c = 0; c < p->cin; c += VL, w += p->kh * p->kw * VL, in.first += VL) {
+            for (int c = 0; c < p->cin; c += VL, w += weights, in.first += VL) {
                 struct epilogue e = {j->scale + c, j->shift + c, j->slope + c, p->alpha, p->beta, p->residual_before_act};
                 int n = p->cin - c < VL ? p->cin - c : VL;
-                taps_by_pixels[k](p, in, w, sum, n);
-                out(&e, sum, VL, k, n, t.out + y * p->out.y + x * p->out.x + c, p->out.x,
-                    t.res ? t.res + y * p->res.y + x * p->res.x + c : NULL, p->res.x);
+                if (n < VL)
+                    stretch_of_taps(true, p, &in, k, w, sum, n);
+                else
+                    stretch_of_taps(false, p, &in, k, w, sum, n);
+                put_out(&e, sum, VL, k, n, t.out + y * p->out.y + x * p->out.x + c, p->out.x,
+                        t.res ? t.res + y * p->res.y + x * p->res.x + c : NULL, p->res.x);
             }
         }
     }
@@ -237,5 +405,8 @@ static void depthwise(const struct vgk_conv_job *j, int unit, float *scratch)
 
 const struct vgk_conv_kernels VGK_SET(vgk_conv) = {
     .micro = &VGK_SET(vgk_micro),
-    .unit = {[VGK_CONV_DIRECT] = direct, [VGK_CONV_DEPTHWISE] = depthwise, [VGK_CONV_WINOGRAD] = VGK_SET(vgk_conv_winograd)},
+    .dot_rows = DOT_ROWS,
+    .depthwise_rows = DEPTHWISE_ROWS,
+    .unit = {[VGK_CONV_DIRECT] = direct, [VGK_CONV_DOT] = dot, [VGK_CONV_DEPTHWISE] = depthwise,
+             [VGK_CONV_WINOGRAD] = VGK_SET(vgk_conv_winograd)},
 };

@@ -42,7 +42,8 @@ void *vgk_cpu_host_alloc(struct vgk_device *, size_t bytes);
 void vgk_cpu_host_free(struct vgk_device *, void *, size_t bytes);
 enum vgk_status vgk_cpu_move(struct vgk_device *, void *to, const void *from, size_t bytes, struct vgk_error *);
 
-extern const struct vgk_cpu_family vgk_cpu_conv;      /* conv.c: 2-D, ungrouped, channels-last, fast */
+extern const struct vgk_cpu_family vgk_cpu_conv;      /* conv.c: f32, channels-last, 1 to 3 dimensions, fast */
+extern const struct vgk_cpu_family vgk_cpu_conv_transpose; /* conv_transpose.c: as a convolution for each phase */
 extern const struct vgk_cpu_family vgk_cpu_matmul;    /* matmul.c: f32, contiguous rows */
 extern const struct vgk_cpu_family vgk_cpu_reference; /* reference.c: everything, plain C, any strides: the oracle */
 

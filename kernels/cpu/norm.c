@@ -290,7 +290,8 @@ static enum vgk_status reduce_run(struct vgk_device *dev, const struct vgk_op *o
                                   struct vgk_error *err)
 {
     struct job j;
-    reduce_make(dev, op, &j);
+    if (!reduce_make(dev, op, &j))
+        return VGK_ERR_UNSUPPORTED;
     lay_out(&j, scratch);
     int64_t c = j.channels;
     memset(j.shift, 0, (size_t)(j.x->dim[0] * c) * sizeof(float));

@@ -6,6 +6,7 @@
 #include "cpu.h"
 
 extern const struct vgk_cpu_family vgk_cpu_pointwise; /* pointwise.c: unary, binary; f32, runs of neighbours */
+extern const struct vgk_cpu_family vgk_cpu_chain;     /* chain.c: several of them in one pass */
 extern const struct vgk_cpu_family vgk_cpu_copy;      /* copy.c: equal types, any strides */
 
 /* d[i] = fn(s[i]). */

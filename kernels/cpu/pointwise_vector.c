@@ -19,15 +19,7 @@ INLINE vf vsqrt(vf x)
     return x;
 }
 
-INLINE vf clamp01(vf x) { return at_most(at_least(x, (vf){0}), splat(1.0f)); }
 INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
-
-/* Fine near 0, where exp(x) - 1 would lose its digits. */
-INLINE vf vexpm1(vf x)
-{
-    vf q, two_n = exp_parts(at_most(at_least(x, splat(-87.0f)), splat(87.0f)), &q);
-    return two_n * q + (two_n - 1.0f);
-}
 
 #define EACH_UNARY(F) \
     F(relu, VGK_RELU, pick(x < 0.0f, (vf){0}, x)) \
@@ -39,7 +31,8 @@ INLINE vf vexpm1(vf x)
     F(hard_sigmoid, VGK_HARD_SIGMOID, clamp01(x * alpha + beta)) \
     F(hard_swish, VGK_HARD_SWISH, x * clamp01(x * (1.0f / 6) + 0.5f)) \
     F(silu, VGK_SILU, pick(x < -88.0f, (vf){0}, x * vsigmoid(x))) \
-    F(gelu_tanh, VGK_GELU_TANH, 0.5f * x * (1.0f + vtanh(0.7978845608f * (x + 0.044715f * (x * x * x))))) \
+    F(gelu_tanh, VGK_GELU_TANH, vgelu_tanh(x)) \
+    F(gelu_erf, VGK_GELU_ERF, vgelu_erf(x)) \
     F(neg, VGK_NEG, -x) \
     F(abs, VGK_ABS, vabs(x)) \
     F(sqrt, VGK_SQRT, vsqrt(x)) \

@@ -51,7 +51,7 @@ static bool knows(const struct vgk_op *op)
                vgk_type_is_float(op->in[2].type) && vgk_type_is_float(y->type);
     case VGK_OP_MOMENTS: return vgk_type_is_float(op->in[0].type) && op->in[0].rank == 4;
     case VGK_OP_NORMALISE: return all_float(op) && y->rank == 4;
-    case VGK_OP_MERGE: break; /* norm.c has the only form */
+    case VGK_OP_MERGE: case VGK_OP_CHAIN: break; /* norm.c and chain.c have the only forms */
     }
     return false;
 }
@@ -113,7 +113,7 @@ static enum vgk_status run(struct vgk_device *dev, const struct vgk_op *op, cons
     case VGK_OP_ATTENTION: vgk_ref_attention(dev, op, scratch); break;
     case VGK_OP_MOMENTS: vgk_ref_moments(dev, op); break;
     case VGK_OP_NORMALISE: vgk_ref_normalise(dev, op); break;
-    case VGK_OP_MERGE: break; /* never comes here */
+    case VGK_OP_MERGE: case VGK_OP_CHAIN: break; /* never come here */
     }
     return VGK_OK;
 }

@@ -91,6 +91,11 @@ double vgk_ref_act(enum vgk_act act, double alpha, double beta, double slope, do
     case VGK_ACT_SIGMOID: return sigmoid(x);
     case VGK_ACT_TANH: return tanh(x);
     case VGK_ACT_SILU: return x == -INFINITY ? 0 : x * sigmoid(x);
+    case VGK_ACT_ELU: return x < 0 ? alpha * expm1(x) : x;
+    case VGK_ACT_HARD_SIGMOID: return clip(alpha * x + beta, 0, 1);
+    case VGK_ACT_HARD_SWISH: return x * clip(x / 6 + 0.5, 0, 1);
+    case VGK_ACT_GELU_ERF: return 0.5 * x * (1 + erf(x * M_SQRT1_2));
+    case VGK_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     }
     return x;
 }

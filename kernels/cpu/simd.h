@@ -29,6 +29,7 @@
 
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
+typedef uint32_t vu __attribute__((vector_size(4 * VL)));
 typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
@@ -107,7 +108,7 @@ INLINE vf exp_parts(vf x, vf *q)
 {
     const float round = 12582912.0f; /* 1.5 * 2^23: the integer lands in the low bits */
     vf n = x * 1.44269504f + round;
-    vi e = ((vi)n + 127) << 23;
+    vu e = ((vu)n + 127) << 23; /* NaN may come, whose bits overflow */
     n -= round;
     vf r = x - n * 0.693359375f; /* ln 2 in two pieces, the first exact */
     r = r + n * 2.12194440e-4f;
@@ -135,5 +136,27 @@ INLINE vf vtanh(vf x)
     vf m = two_n * q + (two_n - 1.0f);
     return m / (m + 2.0f);
 }
+
+/* Fine near 0, where exp(x) - 1 would lose its digits. */
+INLINE vf vexpm1(vf x)
+{
+    vf q, two_n = exp_parts(at_most(at_least(x, splat(-87.0f)), splat(87.0f)), &q);
+    return two_n * q + (two_n - 1.0f);
+}
+
+/* To 3e-7: Abramowitz & Stegun 7.1.26. */
+INLINE vf verf(vf x)
+{
+    vf a = (vf)((vi)x & 0x7fffffff), t = 1.0f / (1.0f + 0.3275911f * a);
+    vf p = t * 1.061405429f - 1.453152027f;
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = (p * t + 0.254829592f) * t;
+    return (vf)((vi)(1.0f - p * vexp(-a * a)) | ((vi)x & (int32_t)0x80000000));
+}
+
+INLINE vf clamp01(vf x) { return at_most(at_least(x, (vf){0}), splat(1.0f)); }
+INLINE vf vgelu_tanh(vf x) { return 0.5f * x * (1.0f + vtanh(0.7978845608f * (x + 0.044715f * (x * x * x)))); }
+INLINE vf vgelu_erf(vf x) { return 0.5f * x * (1.0f + verf(x * 0.7071067812f)); }
 
 #endif

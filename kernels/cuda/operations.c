@@ -32,7 +32,8 @@ static bool knows_act(enum vgk_act act)
 {
     switch (act) {
     case VGK_ACT_NONE: case VGK_ACT_RELU: case VGK_ACT_LEAKY_RELU: case VGK_ACT_PRELU: case VGK_ACT_CLIP: case VGK_ACT_SIGMOID:
-    case VGK_ACT_TANH: case VGK_ACT_SILU: return true;
+    case VGK_ACT_TANH: case VGK_ACT_SILU: case VGK_ACT_ELU: case VGK_ACT_HARD_SIGMOID: case VGK_ACT_HARD_SWISH:
+    case VGK_ACT_GELU_ERF: case VGK_ACT_GELU_TANH: return true;
     default: return false;
     }
 }

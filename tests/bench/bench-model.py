@@ -4,6 +4,8 @@
 
   bench-model.py BENCH-MODEL [--size 640x360] [--threads 2] [--seconds 10] MODEL.onnx ...
 
+The models: pipelines/models, run.sh's cache (its span.py writes a SPAN-like one), or any other.
+
 BENCH-MODEL is the program of that name in the build (tests/bench/bench-model; build with --buildtype=release).  Its time
 contains the bytes to floats and back that onnxruntime's does not.  One line a model: median and least milliseconds of
 both, ratio of the medians (onnxruntime's over ours), CPU milliseconds, peak memory: the plan's bytes, and what each

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* How fast convolutions are, beside the rate of products and sums that the machine reaches in the same moment.
  *
- *     bench-ops [threads] [milliseconds a shape] [generic|avx2|avx512]
+ *     bench-ops [threads] [milliseconds a shape] [generic|avx2|avx512|best] [begin of the names] [width height]
  *
  * One line a shape: CPU milliseconds a run and thread (the least of all runs: other programs lengthen it least), Gflop/s
  * as if every product of the convolution were made, and that over the peak (more than 1 with Winograd). */
@@ -30,14 +30,14 @@ static const struct shape shapes[] = {
     {"3x3 48->48 silu", 48, 48, 3, 1, 1, VGK_ACT_SILU},
     {"3x3 16->16", 16, 16, 3, 1, 1, VGK_ACT_RELU},
     {"3x3 8->8", 8, 8, 3, 1, 1, VGK_ACT_RELU},
-    {"3x3 8->8 exact", 8, 8, 3, 1, 1, VGK_ACT_RELU, true},
+    {"exact 3x3 8->8", 8, 8, 3, 1, 1, VGK_ACT_RELU, true},
     {"3x3 12->4", 12, 4, 3, 1, 1, VGK_ACT_NONE},
-    {"3x3 12->4 exact", 12, 4, 3, 1, 1, VGK_ACT_NONE, true},
+    {"exact 3x3 12->4", 12, 4, 3, 1, 1, VGK_ACT_NONE, true},
     {"3x3 64->3", 64, 3, 3, 1, 1, VGK_ACT_NONE},
-    {"3x3 64->64 exact", 64, 64, 3, 1, 1, VGK_ACT_PRELU, true},
-    {"3x3 32->32 exact", 32, 32, 3, 1, 1, VGK_ACT_RELU, true},
-    {"3x3 16->16 exact", 16, 16, 3, 1, 1, VGK_ACT_RELU, true},
-    {"3x3 64->3 exact", 64, 3, 3, 1, 1, VGK_ACT_NONE, true},
+    {"exact 3x3 64->64", 64, 64, 3, 1, 1, VGK_ACT_PRELU, true},
+    {"exact 3x3 32->32", 32, 32, 3, 1, 1, VGK_ACT_RELU, true},
+    {"exact 3x3 16->16", 16, 16, 3, 1, 1, VGK_ACT_RELU, true},
+    {"exact 3x3 64->3", 64, 3, 3, 1, 1, VGK_ACT_NONE, true},
     {"3x3 3->64", 3, 64, 3, 1, 1, VGK_ACT_PRELU},
     {"9x9 3->32", 3, 32, 9, 1, 1, VGK_ACT_RELU},
     {"9x9 4->3", 4, 3, 9, 1, 1, VGK_ACT_NONE},
@@ -140,7 +140,8 @@ int main(int argc, char **argv)
         dev.isa = !strcmp(isa, "avx2") ? VGK_ISA_AVX2 : VGK_ISA_GENERIC;
 #endif
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        failed |= bench(&dev, &shapes[i], 180, 320, budget);
+        if (argc <= 4 || !strncmp(shapes[i].name, argv[4], strlen(argv[4])))
+            failed |= bench(&dev, &shapes[i], argc > 6 ? atoi(argv[6]) : 180, argc > 5 ? atoi(argv[5]) : 320, budget);
     vgk_pool_destroy(&dev.pool);
     return failed;
 }

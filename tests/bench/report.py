@@ -49,7 +49,7 @@ class Report:
         self.text = ""
         bundled = os.path.join(ROOT, "pipelines", "models")
         self.model = {name: os.path.join(bundled, name + ".onnx") for name in ("style3", "upscale2x")}
-        for name in ("multistyle26", "realesr-animevideov3-x2"):
+        for name in ("multistyle26", "realesr-animevideov3-x2", "spanx2_ch48"):
             path = os.path.join(options.cache, name + ".onnx")
             if os.path.exists(path):
                 self.model[name] = path
@@ -79,7 +79,7 @@ class Report:
         self.say("## Models\n\nA frame as one tile. Ratio: the best peer's median over ours.\n\n")
         rows, bars = [], []
         sizes = {"style3": ((640, 360), (1280, 720)), "upscale2x": ((320, 180), (640, 360)),
-                 "multistyle26": ((640, 360), (1280, 720)), "realesr-animevideov3-x2": ((320, 180),)}
+                 "multistyle26": ((640, 360), (1280, 720)), "realesr-animevideov3-x2": ((320, 180),), "spanx2_ch48": ((320, 180), (640, 360))}
         for name in self.model:
             for width, height in sizes[name]:
                 racers = {"ours": self.ours(name, width, height)}

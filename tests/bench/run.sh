@@ -27,6 +27,7 @@ fetch_multistyle26 || :
 if fetch_realesr && [ ! -f "$CACHE/realesr-animevideov3-x2.onnx" ]; then
     "$python" tests/compare/convert_realesr.py "$CACHE/realesr-animevideov3-x2" "$CACHE/realesr-animevideov3-x2.onnx"
 fi
+"$python" tests/bench/span.py "$CACHE/spanx2_ch48.onnx" || say "no SPAN-like model"
 clip=$build/clip.mp4 frames=40
 if [ ! -f "$clip" ] && fetch_clip; then
     ffmpeg -v error -y -i "$CACHE/bigbuckbunny.mp4" -frames:v $frames -vf scale=640:360 -c:v libx264 -crf 18 "$clip"

@@ -41,7 +41,8 @@ static void tensor_text(char *to, size_t size, const struct vgk_tensor *t)
 
 static void op_text(char text[LINE], const struct vgk_op *op)
 {
-    static const char *const acts[] = {"", " relu", " leaky", " prelu", " clip", " sigmoid", " tanh", " silu"};
+    static const char *const acts[] = {"", " relu", " leaky", " prelu", " clip", " sigmoid", " tanh", " silu",
+                                       " elu", " hard-sigmoid", " hard-swish", " gelu", " gelu-tanh"};
     static const char *const vectors[] = {"", "", "shift", "scale", "slope"};
     const struct vgk_conv *c = &op->p.conv;
     bool conv = op->kind == VGK_OP_CONV || op->kind == VGK_OP_CONV_TRANSPOSE;

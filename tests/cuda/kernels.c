@@ -335,8 +335,9 @@ static void random_conv(int round, bool transposed)
     if (kit_int(0, 1))
         in[5] = cudakit_random(any_float(), rank, y, -1, 1);
     p.act = in[4].type == VGK_NONE ? (enum vgk_act)kit_int(0, 2) : VGK_ACT_PRELU;
-    p.act = kit_int(0, 5) ? p.act : VGK_ACT_SILU;
+    p.act = kit_int(0, 3) ? p.act : (enum vgk_act)kit_int(VGK_ACT_SIGMOID, VGK_ACTS - 1);
     p.alpha = 0.2f;
+    p.beta = 0.5f;
     p.residual_before_act = kit_int(0, 1);
     compare(&(struct vgk_op){.kind = transposed ? VGK_OP_CONV_TRANSPOSE : VGK_OP_CONV, .n_in = 6, .n_out = 1, .in = in,
                              .out = &out, .p.conv = p}, size);
@@ -552,6 +553,43 @@ static void gathers(void)
     }
 }
 
+/* Weights that are stored in bytes: (w - zero) * scale, a scale for each block.  All of it is exact in f16. */
+static void stored_weights(void)
+{
+    ROUNDS(60) {
+        int kind = kit_int(0, 2), rank = kind < 2 ? 4 : kit_int(2, 3);
+        bool blocks = kit_int(0, 1), zero = kit_int(0, 1);
+        int64_t cin = 2 * kit_int(1, 20), cout = kit_int(1, 40), batch = rank == 3 ? kit_int(1, 3) : 1;
+        int64_t w[4] = {cout, cin, 3, 3}, x[4] = {1, cin, 7, 9}, y[4] = {1, cout, 5, 7}, s[4] = {cout, blocks ? 2 : 1, 1, 1};
+        if (kind == 1) /* transposed */
+            w[0] = cin, w[1] = cout, y[2] = 9, y[3] = 11, s[0] = blocks ? 2 : 1, s[1] = cout;
+        if (kind == 2) {
+            int64_t b[] = {batch, cin, cout}, a[] = {batch, 6, cin}, c[] = {batch, 6, cout}, d[] = {1, blocks ? cin / 2 : 1, cout};
+            memcpy(w, b + 3 - rank, rank * sizeof *w), memcpy(x, a + 3 - rank, rank * sizeof *x);
+            memcpy(y, c + 3 - rank, rank * sizeof *y), memcpy(s, d + 3 - rank, rank * sizeof *s);
+        }
+        enum vgk_type type = any_float(), stored = kit_int(0, 1) ? VGK_I8 : VGK_U8;
+        int low = stored == VGK_I8 ? -100 : 0;
+        struct vgk_tensor in[8] = {cudakit_random(type, rank, x, -1, 1), cudakit_random(stored, rank, w, low, 200 + low)},
+                          out = cudakit_tensor(kind < 2 ? any_float() : type, rank, y);
+        in[VGK_WEIGHT_SCALE] = cudakit_tensor(VGK_F32, rank, s);
+        for (int64_t i = 0; i < vgk_tensor_count(&in[VGK_WEIGHT_SCALE]); i++)
+            cudakit_set(&in[VGK_WEIGHT_SCALE], i, ldexp(1, -kit_int(4, 8)));
+        if (zero)
+            in[VGK_WEIGHT_ZERO] = cudakit_random(stored, rank, s, low, 100 + low);
+        struct vgk_op op = {.kind = kind == 2 ? VGK_OP_MATMUL : kind ? VGK_OP_CONV_TRANSPOSE : VGK_OP_CONV, .n_in = 8, .n_out = 1,
+                            .in = in, .out = &out, .constant = 1 << 1 | 1 << VGK_WEIGHT_SCALE | 1 << VGK_WEIGHT_ZERO};
+        if (kind == 2)
+            op.p.matmul = (struct vgk_matmul){1, 1};
+        else
+            op.p.conv = (struct vgk_conv){.spatial = 2, .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+        int before = n_compared;
+        compare(&op, 10 * sqrt((double)cin * 9));
+        expectf(n_compared == before + 1, "%s with stored weights is declined", vgk_kind_name(op.kind));
+        free_all(in, 8, &out);
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct vgk_error err = {{0}};
@@ -572,6 +610,7 @@ int main(int argc, char **argv)
     run(norms_in_steps);
     run(convolutions);
     run(transposed_convolutions);
+    run(stored_weights);
     run(pools);
     run(resizes);
     run(pads);

@@ -207,6 +207,11 @@ static double act(const struct layer *l, int64_t o, double v)
     case VGK_ACT_SIGMOID: return 1 / (1 + exp(-v));
     case VGK_ACT_TANH: return tanh(v);
     case VGK_ACT_SILU: return v / (1 + exp(-v));
+    case VGK_ACT_ELU: return v < 0 ? c->alpha * expm1(v) : v;
+    case VGK_ACT_HARD_SIGMOID: return fmin(fmax(c->alpha * v + c->beta, 0), 1);
+    case VGK_ACT_HARD_SWISH: return v * fmin(fmax(v / 6 + 0.5, 0), 1);
+    case VGK_ACT_GELU_ERF: return 0.5 * v * erfc(-v / sqrt(2));
+    case VGK_ACT_GELU_TANH: return 0.5 * v * (1 + tanh(sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
     case VGK_ACT_NONE: break;
     }
     return v;
@@ -257,7 +262,7 @@ static void random_epilogue(struct layer *l)
 {
     struct vgk_conv *c = &l->op.p.conv;
     int cout = (int)l->out.dim[1];
-    c->act = (enum vgk_act)kit_int(0, VGK_ACT_SILU);
+    c->act = (enum vgk_act)kit_int(0, VGK_ACTS - 1);
     c->alpha = c->act == VGK_ACT_CLIP ? -0.5f : 0.1f;
     c->beta = 0.75f;
     c->residual_before_act = kit_int(0, 1);
@@ -409,7 +414,7 @@ static struct shape square(int cin, int cout, int h, int w, int k)
 /* Every activation through Winograd, direct, folded and depthwise paths. */
 static void activations(void)
 {
-    for (int a = 0; a <= VGK_ACT_SILU; a++)
+    for (int a = 0; a < VGK_ACTS; a++)
         for (int kind = 0; kind < 4; kind++) {
             kit_seed((uint64_t)(a * 4 + kind));
             struct shape s = kind == 0 ? square(16, 20, 13, 20, 3) : kind == 1 ? square(5, 20, 9, 20, 3)

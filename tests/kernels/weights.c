@@ -190,6 +190,46 @@ static void convolutions(void)
     }
 }
 
+/* One and three dimensions; few outputs, which are made another way; and transposed, where each phase has some taps. */
+static void dimensions(void)
+{
+    for (int k = 0; k < 60; k++) {
+        bool transposed = k % 2, depthwise = k % 7 == 0;
+        enum vgk_type type = types[k / 2 % (transposed ? 4 : 6)]; /* taps of 4 bits are not picked out */
+        int spatial = k % 3 == 1 ? 1 : 3, rank = spatial + 2, stride = transposed ? kit_int(1, 2) : 1;
+        int64_t cin = kit_int(1, 30), cout = k % 5 == 0 ? kit_int(1, 4) : kit_int(5, 40);
+        int groups = depthwise ? (int)(cin = cout) : 1;
+        int64_t x[5] = {1, cin, 5, 6, 9}, y[5] = {1, cout, 5, 6, 9}, dim[5] = {cout, cin / groups, 3, 3, 3},
+                scales[5] = {1, 1, 1, 1, 1};
+        struct vgk_op op = {.kind = transposed ? VGK_OP_CONV_TRANSPOSE : VGK_OP_CONV, .n_in = 2, .n_out = 1};
+        if (transposed) {
+            dim[0] = cin;
+            dim[1] = cout / groups;
+        }
+        if (!depthwise || !transposed) /* by output channel */
+            scales[transposed] = cout;
+        op.p.conv = (struct vgk_conv){.spatial = spatial, .groups = groups, .exact_products = true};
+        for (int d = 0; d < spatial; d++) {
+            op.p.conv.kernel[d] = 3;
+            op.p.conv.stride[d] = stride;
+            op.p.conv.dilation[d] = op.p.conv.pad_begin[d] = op.p.conv.pad_end[d] = 1;
+            y[2 + d] = transposed ? (x[2 + d] - 1) * stride + 1 : x[2 + d];
+        }
+        struct vgk_tensor in[2] = {cpukit_tensor(VGK_F32, VGK_CHANNELS_LAST, rank, x)},
+                          out = cpukit_tensor(VGK_F32, VGK_CHANNELS_LAST, rank, y);
+        struct weights w = weights(type, rank, dim, scales, k % 4 > 1, k % 5 == 1);
+        char what[96];
+        snprintf(what, sizeof what, "%d: %s%s, %d dimensions, %d to %d channels, %d groups", k, vgk_type_name(type),
+                 transposed ? " transposed" : "", spatial, (int)cin, (int)cout, groups);
+        cpukit_random(&in[0], -1, 1);
+        op.in = in;
+        op.out = &out;
+        compare(transposed ? &vgk_cpu_conv_transpose : &vgk_cpu_conv, op, &w, what);
+        weights_free(&w);
+        free(in[0].data), free(out.data);
+    }
+}
+
 static void winograd(void)
 {
     for (int k = 0; k < 6; k++) {
@@ -237,6 +277,7 @@ int main(void)
     kit_seed(1);
     run(products);
     run(convolutions);
+    run(dimensions);
     run(winograd);
     run(sizes);
     return kit_done();

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Trees of pointwise ops become chains, and nothing changes but the number of ops. */
+#include <unistd.h>
+
+#include "kit.h"
+#include "model/plan_internal.h"
+#include "model/run.h"
+#include "onnx_write.h"
+
+enum { W = 37, H = 48 };
+
+/* a = conv(x); b = (a + x) * (sigmoid(a) - 0.5); y = b * 2 + exp(b): b has two readers, so it is the end of one chain and
+ * the begin of another. */
+static struct vg_model *model_make(void)
+{
+    static float w[3 * 3 * 9];
+    const float half = 0.5f, two = 2;
+    char path[] = "/tmp/vidgen-chain-XXXXXX";
+    int fd = mkstemp(path);
+    struct ow *m = ow_new(17);
+    struct vg_model *model = NULL;
+    struct vgk_error err = {{0}};
+    kit_seed(1);
+    for (size_t i = 0; i < sizeof w / sizeof *w; i++)
+        w[i] = (float)kit_real(-0.3, 0.3);
+    ow_input(m, "x", 1, "1,3,h,w");
+    ow_output(m, "y", 1, "1,3,h,w");
+    ow_floats_tensor(m, "w", 4, (int64_t[]){3, 3, 3, 3}, w);
+    ow_floats_tensor(m, "half", 1, (int64_t[]){1}, &half);
+    ow_floats_tensor(m, "two", 1, (int64_t[]){1}, &two);
+    struct pb *conv = ow_node("Conv", "conv", "x,w", "a");
+    ow_ints(conv, "pads", 4, (int64_t[]){1, 1, 1, 1});
+    ow_add(m, conv);
+    ow_add(m, ow_node("Sigmoid", "", "a", "s"));
+    ow_add(m, ow_node("Sub", "", "s,half", "t"));
+    ow_add(m, ow_node("Add", "", "x,a", "r"));
+    ow_add(m, ow_node("Mul", "", "r,t", "b"));
+    ow_add(m, ow_node("Mul", "", "b,two", "c"));
+    ow_add(m, ow_node("Exp", "", "b", "e"));
+    ow_add(m, ow_node("Add", "", "c,e", "y"));
+    size_t size;
+    uint8_t *data = ow_finish(m, &size);
+    expect(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+    free(data);
+    close(fd);
+    expectf(vg_model_load(path, &model, &err) == VGK_OK, "%s", err.text);
+    unlink(path);
+    if (!model)
+        exit(1);
+    return model;
+}
+
+/* Plays a picture; *kinds counts ops by kind. */
+static void play(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device, int bands,
+                 float *out, int *kinds)
+{
+    static float in[3 * H * W];
+    struct vgk_error err = {{0}};
+    struct vg_plan *plan = NULL;
+    struct vg_run *run = NULL;
+    struct vg_plan_request r = {.width = W, .height = H, .overlap_x = -1, .overlap_y = -1, .bands = bands};
+    expectf(vg_plan_make(model, backend, device, &r, &plan, &err) == VGK_OK, "%s", err.text);
+    if (!plan || vg_run_open(plan, &run, &err))
+        exit(1);
+    for (int i = 0; i < plan->program->n_steps; i++)
+        if (plan->program->steps[i].type == VG_CALL_OP)
+            kinds[plan->program->steps[i].op.kind]++;
+    kit_seed(3);
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++)
+        in[i] = (float)kit_real(0, 1);
+    struct vgk_tensor x = vgk_tensor_make(VGK_F32, 4, (int64_t[]){1, 3, H, W}, VGK_ROW_MAJOR), y = x;
+    x.data = in;
+    y.data = out;
+    expectf(vg_run_tensors(run, &x, 1, &y, 1, &err) == VGK_OK, "%s", err.text);
+    vg_run_close(&run);
+    vg_plan_free(&plan);
+}
+
+static void same_bits(void)
+{
+    static float single[3 * H * W], chained[3 * H * W], banded[3 * H * W];
+    int kinds[3][VGK_OP_CHAIN + 1] = {{0}};
+    struct vgk_backend plain = vgk_cpu;
+    struct vgk_device *device = NULL;
+    plain.chains = false;
+    expect(vgk_cpu.open(&(struct vgk_device_options){.threads = 2}, &device, NULL) == VGK_OK);
+    struct vg_model *model = model_make();
+    play(model, &plain, device, 1, single, kinds[0]);
+    play(model, &vgk_cpu, device, 1, chained, kinds[1]);
+    play(model, &vgk_cpu, device, 4, banded, kinds[2]);
+    expect(kinds[0][VGK_OP_BINARY] == 5 && kinds[0][VGK_OP_UNARY] == 2 && kinds[0][VGK_OP_CHAIN] == 0);
+    expect(kinds[1][VGK_OP_BINARY] == 0 && kinds[1][VGK_OP_UNARY] == 0 && kinds[1][VGK_OP_CHAIN] == 2);
+    expect(kinds[2][VGK_OP_CHAIN] >= 8);
+    expect(!memcmp(single, chained, sizeof single) && !memcmp(single, banded, sizeof single));
+    vg_model_unref(&model);
+    vgk_cpu.close(&device);
+}
+
+int main(void)
+{
+    run(same_bits);
+    return kit_done();
+}
