@@ -358,10 +358,11 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
 
 /* --- running --- */
 
-static void run_job(void *argument)
+static void run_job(void *job) { compute(job); }
+
+static void release_job(void *argument)
 {
     struct job *job = argument;
-    compute(job);
     release(job->graph);
     free(job);
 }
@@ -419,7 +420,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         return say(CUDNN_STATUS_BAD_PARAM, wrong);
     }
     job->graph->references++;
-    launch(handle->stream, run_job, job);
+    launch(handle->stream, run_job, release_job, job);
     return CUDNN_STATUS_SUCCESS;
 }
 

@@ -66,10 +66,10 @@ struct job {
 };
 void compute(const struct job *);
 
-/* launch.cpp: as a kernel on a stream. */
+/* launch.cpp: as a kernel on a stream; the argument is released afterwards, or when a lost device never gets to it. */
 #ifdef __cplusplus
 extern "C"
 #endif
-void launch(cudaStream_t, void (*function)(void *), void *argument);
+void launch(cudaStream_t, void (*function)(void *), void (*release)(void *), void *argument);
 
 #endif
