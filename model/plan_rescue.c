@@ -41,6 +41,7 @@ enum vgk_status vg_plan_rescue_end(struct vg_plan *p, size_t max_bytes, struct v
     if (s)
         return s;
     size_t before = n->arena, shared = before - n->activations_at, least = SIZE_MAX;
+    p->quiet = true; /* notes are about the main program */
     bool fits = n->activations_at + vg_program_bytes(rescue) <= max_bytes;
     if (vg_program_bytes(rescue) > fixed_bytes(rescue) + shared &&
         !vg_plan_fit(p, width, height, how, fixed_bytes(rescue) + shared, &least, &banded)) {
@@ -49,6 +50,7 @@ enum vgk_status vg_plan_rescue_end(struct vg_plan *p, size_t max_bytes, struct v
         vg_program_free(worse);
         rescue = rescue ? rescue : banded;
     }
+    p->quiet = false;
     p->rescue = rescue;
     p->rescue_bytes = vg_plan_arrange(p) - before;
     if (n->arena > max_bytes)
