@@ -45,7 +45,7 @@ static size_t weights(struct ow *file, const struct kind *k, const char *name, i
     float *f = malloc((size_t)n * sizeof *f), *scale = malloc((size_t)(blocks * columns) * sizeof *scale);
     uint8_t *raw = calloc((size_t)n, 4), *zero = calloc((size_t)(blocks * columns), 1);
     bool integer = k->bits <= 8, sign = k->type == 3 || k->type == 22;
-    int low = sign ? -(1 << (k->bits - 1)) : 0, high = low + (1 << k->bits) - 1;
+    int low = integer && sign ? -(1 << (k->bits - 1)) : 0, high = integer ? low + (1 << k->bits) - 1 : 0;
     for (int64_t i = 0; i < blocks * columns && integer; i++) {
         scale[i] = (float)kit_real(0.5, 1.5) * 2 / (float)(high - low) / 12;
         int z = k->zero ? kit_int(low, high) : 0;
