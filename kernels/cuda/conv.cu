@@ -100,6 +100,22 @@ __device__ static inline float conv_weight(const struct cu_conv &c, int64_t i)
     return c.a.x[0].type == VGK_F16 ? __half2float(((const half *)c.weights)[i]) : ((const float *)c.weights)[i];
 }
 
+__device__ static inline float unit(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+
+/* Those of convolutions only, and the others. */
+__device__ static inline float conv_act(const struct vgk_conv &q, float slope, float x)
+{
+    const float alpha = q.alpha, beta = q.beta;
+    switch (q.act) {
+    case VGK_ACT_ELU: return x < 0 ? alpha * expm1f(x) : x;
+    case VGK_ACT_HARD_SIGMOID: return unit(alpha * x + beta);
+    case VGK_ACT_HARD_SWISH: return x * unit(x / 6 + 0.5f);
+    case VGK_ACT_GELU_ERF: return 0.5f * x * (1 + erff(x * 0.70710678f));
+    case VGK_ACT_GELU_TANH: return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+    default: return cu_act(q.act, alpha, beta, slope, x);
+    }
+}
+
 /* Scale, shift, activation, residual for `n` channels from `channel` on, and away with them. */
 template <int N>
 __device__ static inline void conv_finish(const struct cu_conv &c, const struct cu_pixel &p, int channel, int n,
@@ -122,7 +138,7 @@ __device__ static inline void conv_finish(const struct cu_conv &c, const struct 
                                                                p.o[1] * c.residual_step[1] + p.o[2] * c.residual_step[2]);
         if (q.residual_before_act)
             f += add;
-        f = cu_act(q.act, q.alpha, q.beta, slope.type == VGK_NONE ? 0 : cu_load<float>(slope, ch * slope.stride[0]), f);
+        f = conv_act(q, slope.type == VGK_NONE ? 0 : cu_load<float>(slope, ch * slope.stride[0]), f);
         v[i] = q.residual_before_act ? f : f + add;
     }
     int64_t at = p.n * y.stride[0] + channel * y.stride[1] + p.o[0] * c.out_step[0] + p.o[1] * c.out_step[1] +

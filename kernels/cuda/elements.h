@@ -290,8 +290,6 @@ __device__ static inline float cu_sigmoid(float x)
     return x < 0 ? e / (1 + e) : 1 / (1 + e);
 }
 
-__device__ static inline float cu_unit(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
-
 __device__ static inline float cu_act(enum vgk_act act, float alpha, float beta, float slope, float x)
 {
     switch (act) {
@@ -305,13 +303,8 @@ __device__ static inline float cu_act(enum vgk_act act, float alpha, float beta,
     case VGK_ACT_SIGMOID: return cu_sigmoid(x);
     case VGK_ACT_TANH: return tanhf(x);
     case VGK_ACT_SILU: return x == -INFINITY ? 0 : x * cu_sigmoid(x);
-    case VGK_ACT_ELU: return x < 0 ? alpha * expm1f(x) : x;
-    case VGK_ACT_HARD_SIGMOID: return cu_unit(alpha * x + beta);
-    case VGK_ACT_HARD_SWISH: return x * cu_unit(x / 6 + 0.5f);
-    case VGK_ACT_GELU_ERF: return 0.5f * x * (1 + erff(x * 0.70710678f));
-    case VGK_ACT_GELU_TANH: return 0.5f * x * (1 + tanhf(0.79788456f * (x + 0.044715f * x * x * x)));
+    default: return x;
     }
-    return x;
 }
 
 #endif

@@ -32,9 +32,16 @@ static bool knows_act(enum vgk_act act)
 {
     switch (act) {
     case VGK_ACT_NONE: case VGK_ACT_RELU: case VGK_ACT_LEAKY_RELU: case VGK_ACT_PRELU: case VGK_ACT_CLIP: case VGK_ACT_SIGMOID:
-    case VGK_ACT_TANH: case VGK_ACT_SILU: case VGK_ACT_ELU: case VGK_ACT_HARD_SIGMOID: case VGK_ACT_HARD_SWISH:
-    case VGK_ACT_GELU_ERF: case VGK_ACT_GELU_TANH: return true;
+    case VGK_ACT_TANH: case VGK_ACT_SILU: return true;
     default: return false;
+    }
+}
+
+static bool knows_conv_act(enum vgk_act act)
+{
+    switch (act) {
+    case VGK_ACT_ELU: case VGK_ACT_HARD_SIGMOID: case VGK_ACT_HARD_SWISH: case VGK_ACT_GELU_ERF: case VGK_ACT_GELU_TANH: return true;
+    default: return knows_act(act);
     }
 }
 
@@ -66,7 +73,7 @@ static bool knows(const struct vgk_op *op)
     case VGK_OP_CONV:
     case VGK_OP_CONV_TRANSPOSE:
         return is_small_float(x->type) && is_small_float(y->type) && x->rank >= 3 && op->p.conv.groups <= 65535 &&
-               knows_act(op->p.conv.act);
+               knows_conv_act(op->p.conv.act);
     case VGK_OP_POOL: return vgk_type_class(y->type) == vgk_type_class(x->type) && y->rank >= 3;
     case VGK_OP_RESIZE: return x->type == y->type && y->rank && (op->p.resize.mode == VGK_NEAREST || y->type != VGK_F64);
     case VGK_OP_PAD:
