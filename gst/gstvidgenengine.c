@@ -4,6 +4,40 @@
 #include "gstvidgenframe.h"
 #include "gstvidgenview.h"
 
+#include "../kernels/cuda_load.h"
+
+GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
+#define GST_CAT_DEFAULT gst_vidgen_model_debug
+
+static enum vgk_status
+make_plan (GstVidgenEngine *engine, struct vgk_error *err)
+{
+  if (engine->request.precision == VG_PRECISION_FP16 && !engine->backend->half)
+    return vgk_fail (err, VGK_ERR_UNSUPPORTED, "precision=fp16 only slows the %s down: set it to auto or fp32, or device to "
+        "cuda", engine->backend->describe (engine->device));
+  return vg_plan_make (engine->model, engine->backend, engine->device, &engine->request, &engine->plan, err);
+}
+
+static enum vgk_status
+open_device (GstVidgenEngine *engine, GstVidgenDevice device, const struct vgk_device_options *options,
+    struct vgk_error *err)
+{
+  enum vgk_status status = VGK_ERR_DEVICE;
+
+  if (device != GST_VIDGEN_DEVICE_CPU) {
+    engine->backend = vgk_cuda_load (err);
+    if (engine->backend)
+      status = engine->backend->open (options, &engine->device, err);
+    if (device == GST_VIDGEN_DEVICE_CUDA && status != VGK_OK)
+      vgk_error_prefix (err, "device=cuda");
+    if (device == GST_VIDGEN_DEVICE_CUDA || status == VGK_OK)
+      return status;
+    GST_INFO ("the CPU is taken, because CUDA cannot be: %s", err->text);
+  }
+  engine->backend = &vgk_cpu;
+  return vgk_cpu.open (options, &engine->device, err);
+}
+
 /* Can the elements do this with time?  The error tells why not. */
 static gboolean
 check_time (const struct vg_plan_info *info, const struct vg_summary *summary, GError **error)
@@ -33,7 +67,7 @@ check_time (const struct vg_plan_info *info, const struct vg_summary *summary, G
 }
 
 GstVidgenEngine *
-gst_vidgen_engine_new (struct vg_model *model, const struct vgk_device_options *options,
+gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const struct vgk_device_options *options,
     const struct vg_plan_request *request, GError **error)
 {
   GstVidgenEngine *engine = g_new0 (GstVidgenEngine, 1);
@@ -43,9 +77,16 @@ gst_vidgen_engine_new (struct vg_model *model, const struct vgk_device_options *
 
   engine->model = vg_model_ref (model);
   engine->request = *request;
-  status = gst_vidgen_engine_backend->open (options, &engine->device, &err);
+  status = open_device (engine, device, options, &err);
   if (status == VGK_OK)
-    status = vg_plan_make (model, gst_vidgen_engine_backend, engine->device, request, &engine->plan, &err);
+    status = make_plan (engine, &err);
+  if (status == VGK_ERR_UNSUPPORTED && device == GST_VIDGEN_DEVICE_AUTO && engine->backend != &vgk_cpu) {
+    GST_INFO ("the CPU is taken, because CUDA cannot do all of the model: %s", err.text);
+    engine->backend->close (&engine->device);
+    status = open_device (engine, GST_VIDGEN_DEVICE_CPU, options, &err);
+    if (status == VGK_OK)
+      status = make_plan (engine, &err);
+  }
   if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
   if (status != VGK_OK || !check_time (vg_plan_info (engine->plan), vg_model_summary (model), error)) {
@@ -79,7 +120,8 @@ gst_vidgen_engine_free (GstVidgenEngine *engine)
     return;
   vg_run_close (&engine->run);
   vg_plan_free (&engine->plan);
-  gst_vidgen_engine_backend->close (&engine->device);
+  if (engine->device)
+    engine->backend->close (&engine->device);
   vg_model_unref (&engine->model);
   if (engine->grid)
     gst_vidgen_grid_unref (engine->grid);

@@ -16,6 +16,7 @@ G_BEGIN_DECLS
 typedef struct
 {
   struct vg_model *model; /* a reference */
+  const struct vgk_backend *backend;
   struct vg_plan_request request;
   struct vgk_device *device;
   struct vg_plan *plan;
@@ -27,9 +28,16 @@ typedef struct
   struct vgk_frame *frames;
 } GstVidgenEngine;
 
+typedef enum
+{
+  GST_VIDGEN_DEVICE_AUTO, /* CUDA if it can be had, else the CPU; a log tells why */
+  GST_VIDGEN_DEVICE_CPU,
+  GST_VIDGEN_DEVICE_CUDA,
+} GstVidgenDevice;
+
 /* Plans; NULL with the error of vg_plan_make or of the device. */
-GstVidgenEngine *gst_vidgen_engine_new (struct vg_model *model, const struct vgk_device_options *options,
-    const struct vg_plan_request *request, GError **error);
+GstVidgenEngine *gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device,
+    const struct vgk_device_options *options, const struct vg_plan_request *request, GError **error);
 /* What runs ends early, with an error, when *stop is set (atomically, by any thread). */
 gboolean gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error);
 void gst_vidgen_engine_free (GstVidgenEngine *engine); /* NULL is fine */
@@ -57,8 +65,6 @@ gboolean gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *i
 gboolean gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
     GstBuffer *const *in, const GstVideoInfo *out_info, GstBuffer *const *out, const struct vgk_colour *colour,
     GError **error);
-
-#define gst_vidgen_engine_backend (&vgk_cpu)
 
 G_END_DECLS
 

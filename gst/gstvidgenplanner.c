@@ -249,7 +249,7 @@ announce (GstVidgenPlanner *self, GstVidgenEngine *engine)
   g_free (self->plan);
   self->plan = g_strdup (json);
   g_free (self->device);
-  self->device = g_strdup (gst_vidgen_engine_backend->describe (engine->device));
+  self->device = g_strdup (engine->backend->describe (engine->device));
   UNLOCK (self);
   GST_INFO_OBJECT (self->element, "plan:\n%s", text);
   gst_element_post_message (self->element,
@@ -313,6 +313,7 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
   struct vg_plan_request request = *settings;
   struct vgk_device_options options = {0};
   GstVidgenEngine *engine = NULL;
+  GstVidgenDevice device;
   gboolean again = TRUE;
 
   while (!engine && again) {
@@ -324,6 +325,9 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     model = self->model && !self->failed ? vg_model_ref (self->model) : NULL;
     options.threads = self->threads;
     options.exact_products = self->exact_products;
+    device = self->device_wanted;
+    options.device = self->cuda_device_id;
+    request.precision = self->precision;
     request.norm_mode = self->norm_mode;
     request.norm_errors = self->norm_error_interval > 0;
     interpolate = self->interpolate;
@@ -333,7 +337,7 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
       return NULL;
     request.live = request.norm_mode == VG_NORM_AUTO && is_live (self->element);
     request.emit = vg_model_summary (model)->centre < 0 ? interpolate : 0;
-    engine = gst_vidgen_engine_new (model, &options, &request, &error);
+    engine = gst_vidgen_engine_new (model, device, &options, &request, &error);
     if (engine) {
       LOCK (self);
       vg_model_unref (&self->planned_model);

@@ -38,6 +38,8 @@ typedef struct
   guint norm_error_interval; /* frames, 0 = never */
   gint scene_cut; /* GstVidgenSceneCut */
   guint interpolate;
+  gint device_wanted, cuda_device_id; /* GstVidgenDevice */
+  gint precision;                     /* enum vg_precision */
   GstStructure *parameters;
 
   struct vg_model *model;         /* what the next plan is made with; NULL = not loaded */

@@ -108,8 +108,8 @@ start_engine (GstVidgenRunner *self, GstVidgenEngine *engine)
 
   GST_OBJECT_LOCK (self->trans);
   self->scale = new;
-  self->stats.memory = gst_vidgen_engine_backend->bytes_now (engine->device);
-  self->stats.memory_peak = MAX (self->stats.memory_peak, gst_vidgen_engine_backend->bytes_peak (engine->device));
+  self->stats.memory = engine->backend->bytes_now (engine->device);
+  self->stats.memory_peak = MAX (self->stats.memory_peak, engine->backend->bytes_peak (engine->device));
   GST_OBJECT_UNLOCK (self->trans);
   if (!ok)
     gst_vidgen_planner_fail (self->planner, error);
@@ -413,7 +413,7 @@ end_run (gpointer user, gint frames)
   GstVidgenRunner *self = user;
   gint64 now = g_get_monotonic_time ();
   struct vg_run_info info;
-  gboolean tell;
+  gboolean tell, warn;
 
   if (self->ran)
     vg_run_next (self->engine->run);
@@ -421,6 +421,8 @@ end_run (gpointer user, gint frames)
   GST_OBJECT_LOCK (self->trans);
   self->stats.norm_drift = info.drift;
   self->stats.norm_cuts = info.cuts;
+  warn = info.rescued && !self->stats.rescued;
+  self->stats.rescued = info.rescued;
   self->stats.norm_frozen = info.frozen;
   self->stats.norm_error_mean = info.error_mean;
   self->stats.norm_error_max = info.error_worst;
@@ -430,6 +432,11 @@ end_run (gpointer user, gint frames)
       self->live;
   GST_OBJECT_UNLOCK (self->trans);
   self->ran = FALSE;
+  if (warn)
+    GST_ELEMENT_WARNING (self->trans, STREAM, ENCODE,
+        ("A tile overflowed in half precision and was run again in single; stats count them (tiles-rescued). If there are "
+         "many, precision=fp32 saves the time of the first try."),
+        (NULL));
   if (tell)
     gst_element_post_message (GST_ELEMENT (self->trans), gst_message_new_latency (GST_OBJECT (self->trans)));
 }

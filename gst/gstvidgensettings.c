@@ -39,6 +39,38 @@ gst_vidgen_scene_cut_get_type (void)
   return type;
 }
 
+GType
+gst_vidgen_precision_get_type (void)
+{
+  static GType type;
+  static const GEnumValue values[] = {
+    {VG_PRECISION_AUTO, "fp16 on CUDA, fp32 on the CPU", "auto"},
+    {VG_PRECISION_FP32, "All in single precision", "fp32"},
+    {VG_PRECISION_FP16, "Activations in half, sums in single; tiles that overflow are run again in single", "fp16"},
+    {0, NULL, NULL},
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenPrecision", values));
+  return type;
+}
+
+GType
+gst_vidgen_device_get_type (void)
+{
+  static GType type;
+  static const GEnumValue values[] = {
+    {GST_VIDGEN_DEVICE_AUTO, "CUDA if there is a GPU for it, else the CPU (the log and active-device tell)", "auto"},
+    {GST_VIDGEN_DEVICE_CPU, "The CPU", "cpu"},
+    {GST_VIDGEN_DEVICE_CUDA, "An NVIDIA GPU; an error where there is none", "cuda"},
+    {0, NULL, NULL},
+  };
+
+  if (g_once_init_enter (&type))
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenDevice", values));
+  return type;
+}
+
 void
 gst_vidgen_settings_install (GObjectClass *klass)
 {
@@ -101,6 +133,17 @@ gst_vidgen_settings_install (GObjectClass *klass)
           GST_TYPE_VIDGEN_NORM_MODE, VG_NORM_AUTO,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_NORM_MODE, 0);
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_DEVICE,
+      g_param_spec_enum ("device", "Device", "What the model runs on", GST_TYPE_VIDGEN_DEVICE, GST_VIDGEN_DEVICE_AUTO,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_DEVICE, 0);
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_PRECISION,
+      g_param_spec_enum ("precision", "Precision", "What activations are stored in", GST_TYPE_VIDGEN_PRECISION,
+          VG_PRECISION_AUTO, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+  gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_PRECISION, 0);
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_CUDA_DEVICE_ID,
+      g_param_spec_int ("cuda-device-id", "CUDA device", "Which GPU, as CUDA counts them", 0, G_MAXINT, 0,
+          G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   /**
    * GstVidgenModel:norm-error-interval:
    *
@@ -160,8 +203,8 @@ gst_vidgen_settings_install (GObjectClass *klass)
           NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_STATS,
       g_param_spec_boxed ("stats", "Statistics",
-          "Counters: frames, tiles, dropped (frames that came too late), cuts (scenes that ended, see scene-cut), "
-          "fps (of the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory "
+          "Counters: frames, tiles, tiles-rescued (see precision), dropped (frames that came too late), cuts (scenes "
+          "that ended, see scene-cut), fps (of the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory "
           "and device-memory-peak (bytes), norm-drift and norm-cuts (see norm-mode), norm-frozen, norm-error-mean, "
           "norm-error-max, norm-error-frames and norm-error-time (see norm-error-interval)",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
@@ -207,6 +250,15 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
     case GST_VIDGEN_SETTING_INTERPOLATE:
       planner->interpolate = g_value_get_uint (value);
       break;
+    case GST_VIDGEN_SETTING_DEVICE:
+      planner->device_wanted = g_value_get_enum (value);
+      break;
+    case GST_VIDGEN_SETTING_PRECISION:
+      planner->precision = g_value_get_enum (value);
+      break;
+    case GST_VIDGEN_SETTING_CUDA_DEVICE_ID:
+      planner->cuda_device_id = g_value_get_int (value);
+      break;
     default:
       id = GST_VIDGEN_SETTING_0;
   }
@@ -242,6 +294,15 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       break;
     case GST_VIDGEN_SETTING_INTERPOLATE:
       g_value_set_uint (value, planner->interpolate);
+      break;
+    case GST_VIDGEN_SETTING_DEVICE:
+      g_value_set_enum (value, planner->device_wanted);
+      break;
+    case GST_VIDGEN_SETTING_PRECISION:
+      g_value_set_enum (value, planner->precision);
+      break;
+    case GST_VIDGEN_SETTING_CUDA_DEVICE_ID:
+      g_value_set_int (value, planner->cuda_device_id);
       break;
     case GST_VIDGEN_SETTING_PARAMETERS:
       gst_value_set_structure (value, planner->parameters);

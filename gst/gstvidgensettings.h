@@ -18,6 +18,9 @@ enum
   GST_VIDGEN_SETTING_NORM_ERROR_INTERVAL,
   GST_VIDGEN_SETTING_SCENE_CUT,
   GST_VIDGEN_SETTING_INTERPOLATE,
+  GST_VIDGEN_SETTING_DEVICE,
+  GST_VIDGEN_SETTING_CUDA_DEVICE_ID,
+  GST_VIDGEN_SETTING_PRECISION,
   GST_VIDGEN_SETTING_PARAMETERS,
   GST_VIDGEN_SETTING_PLAN,
   GST_VIDGEN_SETTING_ACTIVE_DEVICE,
@@ -28,6 +31,10 @@ GType gst_vidgen_norm_mode_get_type (void); /* enum vg_norm_mode */
 #define GST_TYPE_VIDGEN_NORM_MODE (gst_vidgen_norm_mode_get_type ())
 GType gst_vidgen_scene_cut_get_type (void);
 #define GST_TYPE_VIDGEN_SCENE_CUT (gst_vidgen_scene_cut_get_type ())
+GType gst_vidgen_precision_get_type (void); /* enum vg_precision */
+#define GST_TYPE_VIDGEN_PRECISION (gst_vidgen_precision_get_type ())
+GType gst_vidgen_device_get_type (void); /* GstVidgenDevice */
+#define GST_TYPE_VIDGEN_DEVICE (gst_vidgen_device_get_type ())
 
 void gst_vidgen_settings_install (GObjectClass *klass);
 

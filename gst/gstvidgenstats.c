@@ -46,7 +46,7 @@ gst_vidgen_stats_to_structure (const GstVidgenStats *self)
   guint64 mean = self->frames ? self->total * 1000 / self->frames : 0;
 
   return gst_structure_new ("vidgen-stats", "frames", G_TYPE_UINT64, self->frames, "tiles", G_TYPE_UINT64, self->tiles,
-      "dropped", G_TYPE_UINT64, self->dropped, "cuts", G_TYPE_UINT64, self->cuts, "fps", G_TYPE_DOUBLE, self->fps,
+      "tiles-rescued", G_TYPE_UINT64, self->rescued, "dropped", G_TYPE_UINT64, self->dropped, "cuts", G_TYPE_UINT64, self->cuts, "fps", G_TYPE_DOUBLE, self->fps,
       "mean-time", G_TYPE_UINT64, mean, "max-time", G_TYPE_UINT64, (guint64) self->longest * 1000, "device-memory",
       G_TYPE_UINT64, self->memory, "device-memory-peak", G_TYPE_UINT64, self->memory_peak, "norm-drift", G_TYPE_DOUBLE,
       self->norm_drift, "norm-cuts", G_TYPE_UINT64, self->norm_cuts, "norm-frozen", G_TYPE_BOOLEAN, self->norm_frozen,

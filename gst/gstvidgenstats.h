@@ -9,7 +9,7 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  guint64 frames, tiles, dropped, cuts;
+  guint64 frames, tiles, dropped, cuts, rescued;
   gint64 total, longest; /* microseconds of computing, of runs */
 
   /* The second that is counted now. */

@@ -21,6 +21,9 @@ struct vgk_device_options {
     int threads;        /* 0 = as many as the process may use (affinity, cgroup) */
     size_t max_bytes;   /* hard cap on alloc, 0 = none */
     bool exact_products; /* CPU: no Winograd, every product as written */
+    int device;         /* CUDA: which */
+    const char *described; /* CUDA: none that is there, but one to plan for: a capability ("sm_86"), or cuDNN's description
+                              of a device (JSON); such a device has no memory to give.  NULL: a real one */
 };
 
 struct vgk_need {
@@ -29,10 +32,12 @@ struct vgk_need {
     int lattice[VGK_MAX_SPATIAL]; /* out is computed in blocks of so many pixels (depth, height, width; the last
                                      `spatial` entries count), and every pixel's bits depend on all inputs of its
                                      block: out is independent of position only if moved by multiples of this; 1 = any */
+    const char *how; /* the kernel in words, for plans; NULL: nothing to say.  Lives as long as the device */
 };
 
 struct vgk_backend {
     const char *name; /* "cpu" */
+    bool half;        /* likes activations in f16, and reads and writes frames from and to such tensors */
     bool chains;      /* takes VGK_OP_CHAIN */
     enum vgk_status (*open)(const struct vgk_device_options *, struct vgk_device **, struct vgk_error *);
     void (*close)(struct vgk_device **); /* NULL inside is fine; sets it to NULL */
@@ -47,6 +52,10 @@ struct vgk_backend {
     /* What the system (cgroup limits included) or the card could still give now; 0 = unknown. */
     size_t (*bytes_free)(const struct vgk_device *);
 
+    /* Between host memory and the device's, which only the backend's own functions may touch. */
+    enum vgk_status (*upload)(struct vgk_device *, const void *host, void *device, size_t bytes, struct vgk_error *);
+    enum vgk_status (*download)(struct vgk_device *, const void *device, void *host, size_t bytes, struct vgk_error *);
+
     /* Memory outside of max_bytes, for what does not fit there: the slower one.  Aligned to VGK_ALIGN, not counted; NULL:
      * there is none left.  move: between the two, either way; done, or in order with the device's ops, when it returns. */
     void *(*host_alloc)(struct vgk_device *, size_t bytes);
@@ -59,17 +68,20 @@ struct vgk_backend {
     enum vgk_status (*run)(struct vgk_device *, const struct vgk_op *, const void *packed, void *scratch,
                            struct vgk_error *);
 
-    /* Frame to tensor: dst f32 [1,3,H,W] of any strides, H >= frame's height, W >= its width; what lies beyond the
-     * frame on the right and below repeats its last column and row.  Chroma is repeated (nearest). */
+    /* Bytes that frame_read of such a frame needs as scratch; frame_write needs as many for its frame and alpha's. */
+    size_t (*frame_scratch)(const struct vgk_device *, int width, int height);
+    /* Frame (in host memory) to tensor: dst f32 (f16) [1,3,H,W] of any strides, H >= frame's height, W >= its width; what
+     * lies beyond the frame on the right and below repeats its last column and row.  Chroma is repeated (nearest). */
     enum vgk_status (*frame_read)(struct vgk_device *, const struct vgk_frame *src, const struct vgk_matrix *,
-                                  const struct vgk_tensor *dst, struct vgk_error *);
-    /* Tensor to frame: src f32 [1,3,H,W], its top left part of the frame's size.  Values are clamped to low[k]..high[k]
-     * first, then the matrix, then rounded half to even and clamped to 0..255 (NaN becomes 0); chroma is the mean of
-     * the 2 x 2 pixels it covers.  alpha: a frame of src's tile (its alpha byte is repeated to the new size), or NULL
-     * (255). */
+                                  const struct vgk_tensor *dst, void *scratch, struct vgk_error *);
+    /* Tensor to frame: src f32 (f16) [1,3,H,W], its top left part of the frame's size.  Values are clamped to
+     * low[k]..high[k] first, then the matrix, then rounded half to even and clamped to 0..255 (NaN becomes 0); chroma is
+     * the mean of the 2 x 2 pixels it covers.  alpha: a frame of src's tile (its alpha byte is repeated to the new size),
+     * or NULL (255).  *nonfinite (unless NULL): how many of src's values in the frame are NaN or infinite.
+     * Everything given to the device before is done when this returns, and its errors are this call's. */
     enum vgk_status (*frame_write)(struct vgk_device *, const struct vgk_tensor *src, const struct vgk_matrix *,
                                    const float low[3], const float high[3], const struct vgk_frame *alpha,
-                                   const struct vgk_frame *dst, struct vgk_error *);
+                                   const struct vgk_frame *dst, void *scratch, int *nonfinite, struct vgk_error *);
 };
 
 extern const struct vgk_backend vgk_cpu;

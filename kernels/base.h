@@ -9,7 +9,11 @@
 #ifndef VGK_BASE_H
 #define VGK_BASE_H
 
+#ifdef __cplusplus /* .cu files: see sizes only */
+#define atomic_size_t size_t
+#else
 #include <stdatomic.h>
+#endif
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

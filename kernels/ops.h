@@ -248,6 +248,7 @@ struct vgk_op {
     int n_in, n_out;
     const struct vgk_tensor *in; /* borrowed; data of constants is there at plan time, of all at run time */
     const struct vgk_tensor *out;
+    unsigned constant; /* bit i: in[i] never changes (what a backend may do with it, it may do once) */
     union {
         struct vgk_unary unary;
         struct vgk_binary binary;

@@ -29,14 +29,18 @@ enum vgk_status vg_plan_lay_out(struct vg_plan *p, int width, int height, struct
     enum vgk_status s = VGK_OK;
     how.direct |= atomic_load(&p->model->no_winograd);
     if (!p->bound || p->bound_width != width || p->bound_height != height || p->bound_how.direct != how.direct ||
-        p->bound_how.norms != how.norms) {
+        p->bound_how.norms != how.norms || p->bound_how.half != how.half) {
         vg_net_free(&p->bound);
         s = vg_model_bind(p->model, width, height, p->info.window, true, how.norms, &p->bound, err);
-        if (!s && p->backend->chains)
+        if (!s && p->backend->chains && !how.half) /* links are f32 */
             vg_net_chain(p->bound);
         for (int i = 0; !s && i < p->bound->n_ops; i++)
             if (p->bound->ops[i].op.kind == VGK_OP_CONV)
                 p->bound->ops[i].op.p.conv.exact_products = how.direct;
+        if (!s && how.half && (s = vg_net_halve(p->bound, p->model->frame_output, p->backend->half)))
+            vgk_fail(err, s, "no memory to lay out the model");
+        if (s)
+            vg_net_free(&p->bound);
         p->bound_width = width;
         p->bound_height = height;
         p->bound_how = how;

@@ -56,7 +56,7 @@ static struct vg_axis_request axis_request(const struct vg_plan *p, const struct
 
 static struct vg_how how_to(const struct vg_plan *p, bool direct, bool stream)
 {
-    return (struct vg_how){.direct = direct, .stream = stream, .norms = p->norms.source};
+    return (struct vg_how){.direct = direct, .stream = stream, .norms = p->norms.source, .half = p->half};
 }
 
 /* Tiles of about this size; 0 = the whole frame. */
@@ -105,11 +105,14 @@ enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r
 {
     struct cut c = {.program = NULL};
     enum vg_norm_source before = p->norms.source;
+    bool half = p->half;
     struct vg_states states = p->states; /* those of the tiles */
     p->states = (struct vg_states){0};
     p->norms.source = source;
+    p->half = false;
     enum vgk_status s = cut_whole(p, r, &c, err);
     p->norms.source = before;
+    p->half = half;
     vg_states_free(&p->states);
     p->states = states;
     *grid = c.grid;
@@ -322,9 +325,12 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
     return s;
 }
 
-static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, size_t max_bytes, struct vgk_error *err)
+static size_t less(size_t a, size_t b) { return a > b ? a - b : 0; }
+
+static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, size_t all_bytes, struct vgk_error *err)
 {
     struct vg_model *m = p->model;
+    size_t max_bytes = less(all_bytes, p->beside);
     struct cut whole = {.program = NULL}, best = {.program = NULL};
     bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
     /* Asked for, or the only size that there is: nobody cuts the frame. */
@@ -343,8 +349,9 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile,
-                            (struct vg_how){.bands = r->bands, .norms = p->norms.source}, &best.program, err);
+        struct vg_how how = how_to(p, false, false);
+        how.bands = r->bands;
+        s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, how, &best.program, err);
     } else if (tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
         struct way ways[2] = {{false, whole.program}, {true, NULL}};
         s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
@@ -378,15 +385,15 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
             s = find_way(p, r, &whole, one_tile, stream, max_bytes, &least, &best, err);
         if (s == VGK_ERR_UNSUPPORTED)
             s = vgk_fail(err, VGK_ERR_NOMEM, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: "
-                         "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height, least,
-                         (double)least / (1 << 20), max_bytes, least);
+                         "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height,
+                         least + p->beside, (double)(least + p->beside) / (1 << 20), all_bytes, least + p->beside);
     }
     vg_program_free(&whole.program);
-    if (!s && vg_program_bytes(best.program) > max_bytes)
+    size_t needed = s ? 0 : vg_program_bytes(best.program) + p->beside;
+    if (needed > all_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s in tiles of %dx%d needs %zu bytes (%.1f MiB), max-device-memory is %zu: "
                      "set it to %zu or more, or tile-width and tile-height to 0 for tiles that fit", m->summary.path,
-                     best.grid.x.tile, best.grid.y.tile, vg_program_bytes(best.program),
-                     (double)vg_program_bytes(best.program) / (1 << 20), max_bytes, vg_program_bytes(best.program));
+                     best.grid.x.tile, best.grid.y.tile, needed, (double)needed / (1 << 20), all_bytes, needed);
     if (s) {
         vg_program_free(&best.program);
         return s;
@@ -397,19 +404,22 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     return VGK_OK;
 }
 
-/* The program for tiles, and what norms want beside it. */
+/* The program for tiles, and what norms and the rescue want beside it. */
 static enum vgk_status make_all(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
 {
-    size_t max_bytes = budget(p->backend, p->device, r->max_bytes), beside = 0;
+    size_t max_bytes = budget(p->backend, p->device, r->max_bytes);
     enum vgk_status s = check(r, err);
+    p->beside = 0;
     if (!s && !(s = vg_window_choose(p->model, r, &p->info, err)))
-        s = vg_plan_norms_begin(p, r, &beside, err);
-    if (!s && beside >= max_bytes)
+        s = vg_plan_norms_begin(p, r, &p->beside, err);
+    if (!s && p->beside >= max_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s: what its norms need in this norm-mode takes %zu bytes, max-device-memory is "
-                     "%zu: set it to more, or norm-mode to exact", p->model->summary.path, beside, max_bytes);
-    if (!s && (s = make(p, r, max_bytes - beside, err)) == VGK_ERR_NOMEM && beside)
-        vgk_error_prefix(err, "beside %zu bytes for its norms", beside);
-    return s ? s : vg_plan_norms_end(p, max_bytes, err);
+                     "%zu: set it to more, or norm-mode to exact", p->model->summary.path, p->beside, max_bytes);
+    if (!s && !(s = vg_plan_rescue_begin(p, r, &p->beside, err)) &&
+        !(s = make(p, r, max_bytes, err)) &&
+        !(s = vg_plan_norms_end(p, less(max_bytes, p->room), err)))
+        s = vg_plan_rescue_end(p, max_bytes, err);
+    return s;
 }
 
 static void drop(struct vg_plan *p)
@@ -417,6 +427,8 @@ static void drop(struct vg_plan *p)
     vg_program_free(&p->program);
     vg_program_free(&p->exact);
     vg_program_free(&p->small);
+    vg_program_free(&p->rescue);
+    *p->ways = '\0';
 }
 
 static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
@@ -429,10 +441,19 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     p->model = vg_model_ref(model);
     p->backend = backend;
     p->device = device;
+    p->half = request->precision == VG_PRECISION_FP16 || (request->precision == VG_PRECISION_AUTO && backend->half);
     p->untried = untried;
     p->winograd_steps = -1;
     struct vg_plan_request r = *request;
-    enum vgk_status s = make_all(p, &r, err);
+    enum vgk_status s = VGK_OK;
+    if (backend != &vgk_cpu)
+        s = vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &p->host, err);
+    s = s ? s : make_all(p, &r, err);
+    if (s == VGK_ERR_NOMEM && p->half && !r.bands && !r.tile_width && !r.tile_height) { /* one copy of the weights less */
+        p->rescue_streams = true;
+        drop(p);
+        s = make_all(p, &r, err);
+    }
     if (s == VGK_ERR_NOMEM && r.norm_errors) { /* do without */
         r.norm_errors = false;
         drop(p);
@@ -467,13 +488,16 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
         .norm_stored = p->norms.stored,
         .norm_errors = p->norms.errors,
         .global_why = *p->global_why ? p->global_why : NULL,
+        .precision = p->half ? VG_PRECISION_FP16 : VG_PRECISION_FP32,
         .arena_bytes = p->norms.arena,
+        .rescue_bytes = p->rescue_bytes,
         .weight_bytes = l->weights,
-        .activation_bytes = p->norms.arena - l->weights,
+        .activation_bytes = p->norms.arena - p->rescue_bytes - l->weights,
         .scratch_bytes = l->scratch_peak,
         .state_bytes = p->states.bytes,
         .activation_floor = l->floor,
-        .host_bytes = l->host + (p->exact ? p->exact->host : 0) + (p->small ? p->small->host : 0),
+        .host_bytes = l->host + (p->exact ? p->exact->host : 0) + (p->small ? p->small->host : 0) +
+                      (p->rescue ? p->rescue->host : 0) + p->norms.host_frames,
         .moved_bytes = l->moved,
         .n_spilled = l->n_spilled,
         .n_recomputed = l->n_recomputed,
@@ -512,6 +536,7 @@ void vg_plan_free(struct vg_plan **plan)
     drop(p);
     vg_states_free(&p->states);
     vg_model_unref(&p->model);
+    vgk_cpu.close(&p->host);
     free(p);
     *plan = NULL;
 }

@@ -6,6 +6,7 @@
 
 #include "../kernels/backend.h"
 #include "model.h"
+#include "precision.h"
 #include "tiling.h"
 
 struct vg_plan;
@@ -38,6 +39,7 @@ struct vg_plan_request {
     int norm_frames;          /* FROZEN: how many to measure, 0 = VG_NORM_FRAMES */
     bool norm_measure;        /* FROZEN: measure, whatever lies beside the model */
     bool norm_errors;         /* what else than EXACT is compared with it (vg_run_begin), where that fits, too */
+    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations, else FP32 */
     int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
     int window, hop;          /* frames; 0 = as the model says (8 where it takes any number) */
     int emit;                 /* of an interpolator that is told the time: frames between two; 0 = 1 */
@@ -69,6 +71,8 @@ struct vg_plan_info {
     bool norm_stored;         /* FROZEN: by what lies beside the model */
     bool norm_errors;         /* there is room to compare with EXACT */
     const char *global_why;   /* what depends on the whole frame in this mode, in words; NULL = nothing */
+    enum vg_precision precision; /* in use */
+    size_t rescue_bytes;      /* of the arena, for the program in f32 that runs tiles again (run.h); 0 = none */
     bool exact;               /* tiled equals untiled, bit for bit */
     bool direct;              /* convolutions by direct products, as tiles this small need to be exact: the untiled
                                  result that they equal is that of direct products, too (others differ by rounding) */
@@ -84,5 +88,7 @@ const struct vg_model *vg_plan_model(const struct vg_plan *);
 /* The whole plan as text for people or as JSON; malloc'ed, NULL without memory. */
 char *vg_plan_text(const struct vg_plan *);
 char *vg_plan_json(const struct vg_plan *);
+/* Every step with its kernel and where its tensors lie in the arena: a line each, or a JSON array. */
+char *vg_plan_steps(const struct vg_plan *, bool json);
 
 #endif

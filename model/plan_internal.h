@@ -15,16 +15,24 @@ struct vg_how {
     const bool *recompute, *spill; /* schedule.h */
     bool stream, measure; /* program.h */
     enum vg_norm_source norms;
+    bool half; /* activations in f16 */
 };
 
 struct vg_plan {
     struct vg_model *model;
     const struct vgk_backend *backend;
     struct vgk_device *device;
+    struct vgk_device *host;    /* the CPU, to convert what comes from and goes to other devices; NULL if that is the device */
     struct vg_program *program;
     struct vg_program *exact; /* by each whole frame's own statistics: for frames that have no predecessor, to measure,
                                  to compare with; or NULL */
     struct vg_program *small; /* the same, of the reduced frame; or NULL */
+    struct vg_program *rescue; /* half precision: the same as program in f32, for tiles that overflow; or NULL */
+    bool half;                /* program; all the others are in f32 */
+    bool rescue_streams;      /* its packed weights stay in host memory */
+    size_t rescue_bytes;      /* what the arena has more because of it */
+    size_t room;              /* of it apart from activations, as reckoned before the frame was cut */
+    size_t beside;            /* room, and what the norms need */
     struct vg_plan_norms {
         enum vg_norm_mode mode;     /* in use */
         enum vg_norm_source source; /* of program */
@@ -32,9 +40,10 @@ struct vg_plan {
         bool shared;                /* exact has its packed weights where program has them */
         int frames;                 /* to measure */
         int small_width, small_height; /* pixels of the reduced frame */
-        /* The arena: program's weights and persistent section | those of exact | those of small | the frame that exact
-         * makes | the reduced frame | activations of whoever runs */
-        size_t exact_at, small_at, frame_at, frame_bytes, small_frame_at, activations_at, arena;
+        /* The arena: program's weights and persistent section | those of exact | those of small | those of rescue | the
+         * frame that exact makes | the reduced frame | activations of whoever runs.  With a host the two frames lie there, in
+         * memory of their own. */
+        size_t exact_at, small_at, rescue_at, frame_at, frame_bytes, small_frame_at, host_frames, activations_at, arena;
     } norms;
     struct vg_grid grid;
     struct vg_states states; /* at the end of the arena */
@@ -52,7 +61,7 @@ struct vg_plan {
 /* vg_plan_make without asking trial.h, which calls it. */
 enum vgk_status vg_plan_untried(struct vg_model *, const struct vgk_backend *, struct vgk_device *,
                                 const struct vg_plan_request *, struct vg_plan **, struct vgk_error *);
-/* plan.c.  Lays out the request's frame as one tile. */
+/* plan.c.  Lays out the request's frame as one tile, in f32. */
 enum vgk_status vg_plan_whole(struct vg_plan *, const struct vg_plan_request *, enum vg_norm_source, struct vg_grid *,
                               struct vg_program **, struct vgk_error *);
 /* fit.c.  Lays out a tile of this size; nets are bound once for a size. */
@@ -78,5 +87,12 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *, const struct vg_plan_reque
 void vg_plan_norms_global(struct vg_plan *, const char *why);
 /* With `program` and grid: the others, and where they lie.  VGK_ERR_NOMEM tells what would do. */
 enum vgk_status vg_plan_norms_end(struct vg_plan *, size_t max_bytes, struct vgk_error *);
+
+/* plan_rescue.c.  The room that the rescue takes of the budget, as far as can be told before the frame is cut: added to
+ * *beside. */
+enum vgk_status vg_plan_rescue_begin(struct vg_plan *, const struct vg_plan_request *, size_t *beside,
+                                     struct vgk_error *);
+/* With everything else in place: the rescue.  VGK_ERR_NOMEM tells what would do. */
+enum vgk_status vg_plan_rescue_end(struct vg_plan *, size_t max_bytes, struct vgk_error *);
 
 #endif

@@ -59,18 +59,21 @@ static bool same_packed(const struct vg_program *a, const struct vg_program *b)
 size_t vg_plan_arrange(struct vg_plan *p)
 {
     struct vg_plan_norms *n = &p->norms;
-    const struct vg_program *all[] = {p->program, p->exact, p->small};
+    const struct vg_program *all[] = {p->program, p->exact, p->small, p->rescue};
+    size_t frames = n->frame_bytes + (p->small ? small_frame_bytes(p) : 0);
     size_t at = fixed_bytes(p->program), most = 0;
     n->exact_at = at;
     at += fixed_bytes(p->exact) - (n->shared ? p->exact->packed : 0);
     n->small_at = at;
     at += fixed_bytes(p->small);
-    n->frame_at = at;
-    at += n->frame_bytes;
-    n->small_frame_at = at;
-    at += p->small ? small_frame_bytes(p) : 0;
+    n->rescue_at = at;
+    at += fixed_bytes(p->rescue);
+    n->frame_at = p->host ? 0 : at;
+    n->small_frame_at = n->frame_at + n->frame_bytes;
+    n->host_frames = p->host ? frames : 0;
+    at += frames - n->host_frames;
     n->activations_at = at;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (all[i] && all[i]->activations > most)
             most = all[i]->activations;
     return n->arena = at + most + p->program->states;
@@ -138,10 +141,10 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_requ
     if (n->errors) {
         size_t w = (size_t)vg_axis_scale(&grid.x, grid.x.frame), h = (size_t)vg_axis_scale(&grid.y, grid.y.frame);
         n->frame_bytes = vgk_round_up(w * h * VG_FRAME_STEP, VGK_ALIGN);
-        *beside += n->frame_bytes;
+        *beside += p->host ? 0 : n->frame_bytes;
     }
     if (wants_exact(n)) /* its packed weights may be those of the program, or not */
-        *beside += fixed_bytes(probe) - (n->mode == VG_NORM_PREVIOUS ? probe->packed : 0);
+        *beside += fixed_bytes(probe) - (n->mode == VG_NORM_PREVIOUS && !p->half ? probe->packed : 0);
     vg_program_free(&probe);
     if (n->mode == VG_NORM_THUMBNAIL) {
         small_size(p, r, &small);
@@ -149,7 +152,7 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_requ
         n->small_height = small.height;
         s = vg_plan_whole(p, &small, VG_NORM_OWN_KEPT, &grid, &p->small, err);
         if (!s)
-            *beside += fixed_bytes(p->small) + small_frame_bytes(p);
+            *beside += fixed_bytes(p->small) + (p->host ? 0 : small_frame_bytes(p));
     }
     return s;
 }
@@ -171,7 +174,7 @@ enum vgk_status vg_plan_norms_end(struct vg_plan *p, size_t max_bytes, struct vg
         enum vgk_status s = vg_plan_whole(p, &whole, VG_NORM_OWN_KEPT, &grid, &p->exact, err);
         if (s)
             return s;
-        bool shared = same_packed(p->program, p->exact);
+        bool shared = !p->half && same_packed(p->program, p->exact);
         size_t own = p->exact->packed;
         vg_program_free(&p->exact);
         vg_plan_arrange(p); /* without it */
@@ -182,13 +185,13 @@ enum vgk_status vg_plan_norms_end(struct vg_plan *p, size_t max_bytes, struct vg
             return vgk_fail(err, VGK_ERR_NOMEM, "%s: frames that are done exactly need %zu bytes beside the %zu of this "
                             "norm-mode, max-device-memory is %zu: set it to their sum or more, norm-mode to exact, or "
                             "store its statistics with `vidgen freeze`", p->model->summary.path,
-                            least == SIZE_MAX ? 0 : least, used, max_bytes);
+                            least == SIZE_MAX ? 0 : least, used + p->room, max_bytes + p->room);
         n->shared = shared && same_packed(p->program, p->exact);
     }
     vg_plan_arrange(p);
     if (n->arena > max_bytes)
         return vgk_fail(err, VGK_ERR_NOMEM, "%s needs %zu bytes in this norm-mode, max-device-memory is %zu: set it to that "
-                        "or more, or norm-mode to exact", p->model->summary.path, n->arena, max_bytes);
+                        "or more, or norm-mode to exact", p->model->summary.path, n->arena + p->room, max_bytes + p->room);
     return VGK_OK;
 }
 

@@ -90,6 +90,11 @@ char *vg_plan_text(const struct vg_plan *p)
     if (p->info.state_bytes)
         fprintf(f, " + states %.2f (two copies)", mib(p->info.state_bytes));
     fputc('\n', f);
+    if (p->rescue)
+        fprintf(f, "half    activations in f16; %.2f MiB more for running tiles again in f32 that overflow%s\n",
+                mib(p->info.rescue_bytes), p->rescue->streams ? ", its weights in host memory" : "");
+    else if (p->half)
+        fprintf(f, "half    activations in f16; frames that overflow are done exactly, in f32\n");
     if (p->info.winograd_error_steps >= 0)
         fprintf(f, "numbers Winograd's blocks differ from direct products by up to %.2g steps of 255%s\n",
                 p->info.winograd_error_steps, p->info.winograd_refused ? ", too much: direct products are used" : "");
@@ -192,9 +197,10 @@ char *vg_plan_json(const struct vg_plan *p)
             (1 + vg_axis_waste(&p->grid.x)) * (1 + vg_axis_waste(&p->grid.y)) - 1, p->info.exact ? "true" : "false",
             p->info.direct ? "true" : "false");
     fprintf(f, ", \"bytes\": {\"arena\": %zu, \"weights\": %zu, \"activations\": %zu, \"activation-floor\": %zu, "
-            "\"scratch\": %zu, \"states\": %zu, \"host\": %zu, \"moved\": %zu}", p->info.arena_bytes,
+            "\"scratch\": %zu, \"states\": %zu, \"host\": %zu, \"moved\": %zu, \"rescue\": %zu}, \"precision\": \"%s\"",
+            p->info.arena_bytes,
             p->info.weight_bytes, p->info.activation_bytes, p->info.activation_floor, p->info.scratch_bytes,
-            p->info.state_bytes, p->info.host_bytes, p->info.moved_bytes);
+            p->info.state_bytes, p->info.host_bytes, p->info.moved_bytes, p->info.rescue_bytes, p->half ? "fp16" : "fp32");
     fprintf(f, ", \"spilled\": %d, \"recomputed\": %d, \"streams\": %s, \"not\": ", p->info.n_spilled, p->info.n_recomputed,
             p->info.streams ? "true" : "false");
     quote(f, p->info.ways);
@@ -213,6 +219,122 @@ char *vg_plan_json(const struct vg_plan *p)
         quote(f, p->info.warning);
     }
     fprintf(f, "}");
+    if (fclose(f)) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* --- step by step --- */
+
+static const char *step_name(const struct vg_step *s)
+{
+    static const char *const names[] = {[VG_CALL_READ] = "read", [VG_CALL_WRITE] = "write", [VG_CALL_SAVE] = "save",
+                                        [VG_CALL_RESTORE] = "restore", [VG_CALL_SPILL] = "spill", [VG_CALL_FETCH] = "fetch",
+                                        [VG_CALL_LOAD] = "load"};
+    return s->type == VG_CALL_OP ? vgk_kind_name(s->op.kind) : names[s->type];
+}
+
+/* The kernel, as it was when the plan was made. */
+static const char *kernel_of(const struct vg_plan *p, const struct vg_step *s)
+{
+    struct vgk_tensor t[VG_MAX_OPERANDS] = {{VGK_NONE}};
+    struct vgk_op op = s->op;
+    struct vgk_need need = {0};
+    if (s->type != VG_CALL_OP)
+        return NULL;
+    for (int k = 0; k < op.n_in; k++)
+        if (!s->in[k].none) {
+            t[k] = s->in[k].t;
+            t[k].data = (void *)s->in[k].constant;
+        }
+    op.in = t;
+    op.out = &s->out.t;
+    return p->backend->need(p->device, &op, &need, NULL) == VGK_OK ? need.how : NULL;
+}
+
+static void place_text(FILE *f, const char *before, const struct vg_place *p)
+{
+    char text[96];
+    fprintf(f, "%s%s", before, vgk_tensor_describe(&p->t, text, sizeof text));
+    if (p->offset != SIZE_MAX)
+        fprintf(f, " @ %zu", p->offset);
+}
+
+static void place_json(FILE *f, const char *before, const struct vg_place *p)
+{
+    char text[96];
+    fprintf(f, "%s{\"tensor\": \"%s\"", before, vgk_tensor_describe(&p->t, text, sizeof text));
+    if (p->offset != SIZE_MAX)
+        fprintf(f, ", \"offset\": %zu", p->offset);
+    fprintf(f, "}");
+}
+
+static bool has_result(const struct vg_step *s) { return s->type != VG_CALL_WRITE && s->type < VG_CALL_SPILL; }
+
+static void step_text(FILE *f, const struct vg_step *s, const char *kernel)
+{
+    const char *before = " <- ";
+    fprintf(f, "  %-12s", step_name(s));
+    if (has_result(s))
+        place_text(f, "", &s->out);
+    for (int k = 0; k < VG_MAX_OPERANDS; k++)
+        if (!s->in[k].none && (k < s->op.n_in || (!k && s->type == VG_CALL_WRITE))) {
+            place_text(f, before, &s->in[k]);
+            before = ", ";
+        }
+    if (s->packed)
+        fprintf(f, ", packed %zu @ %zu", s->packed, s->packed_offset);
+    if (s->scratch)
+        fprintf(f, ", scratch %zu @ %zu", s->scratch, s->scratch_offset);
+    fprintf(f, "%s%s\n", kernel ? ": " : "", kernel ? kernel : "");
+}
+
+static void step_json(FILE *f, const struct vg_step *s, const char *kernel)
+{
+    const char *before = "";
+    fprintf(f, "{\"op\": \"%s\", \"in\": [", step_name(s));
+    for (int k = 0; k < VG_MAX_OPERANDS; k++)
+        if (!s->in[k].none && (k < s->op.n_in || (!k && s->type == VG_CALL_WRITE))) {
+            place_json(f, before, &s->in[k]);
+            before = ", ";
+        }
+    fprintf(f, "]");
+    if (has_result(s))
+        place_json(f, ", \"out\": ", &s->out);
+    fprintf(f, ", \"packed\": [%zu, %zu], \"scratch\": [%zu, %zu]", s->packed, s->packed_offset, s->scratch,
+            s->scratch_offset);
+    if (s->node) {
+        fprintf(f, ", \"node\": ");
+        quote(f, s->node);
+    }
+    if (kernel) {
+        fprintf(f, ", \"kernel\": ");
+        quote(f, kernel);
+    }
+    fprintf(f, "}");
+}
+
+char *vg_plan_steps(const struct vg_plan *p, bool json)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return NULL;
+    for (int i = 0; i < p->program->n_steps; i++) {
+        const struct vg_step *s = &p->program->steps[i];
+        const char *kernel = kernel_of(p, s);
+        if (!json) {
+            step_text(f, s, kernel);
+            continue;
+        }
+        fprintf(f, "%s", i ? ", " : "[");
+        step_json(f, s, kernel);
+    }
+    if (json)
+        fprintf(f, "]");
     if (fclose(f)) {
         free(text);
         return NULL;

@@ -150,6 +150,14 @@ static double work(const struct vg_net_op *op, bool blocks)
     }
 }
 
+static unsigned constants_of(const struct vg_net *net, const struct vg_operand *in, int n_in)
+{
+    unsigned bits = 0;
+    for (int k = 0; k < n_in; k++)
+        bits |= in[k].value >= 0 && net->values[in[k].value].constant ? 1u << k : 0;
+    return bits;
+}
+
 static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, const struct vg_operand *in,
                            const struct vg_operand *out, struct vgk_need *need, const char *node)
 {
@@ -160,6 +168,7 @@ static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, c
             t[k] = in[k].t;
     o.in = t;
     o.n_in = n_in;
+    o.constant = constants_of(m->net, in, n_in);
     o.out = &out->t;
     o.n_out = 1;
     *need = (struct vgk_need){.lattice = {1, 1, 1}};
@@ -380,6 +389,7 @@ static void make_op_step(struct maker *m, const struct vg_call *c, struct vg_ste
     vg_rows_restrict(m->net, c, m->s->storage, &step->op, in, &out);
     step->op.n_in = op->n_in;
     step->op.n_out = 1;
+    step->op.constant = constants_of(m->net, op->in, op->n_in);
     step->node = op->node;
     for (int k = 0; k < op->n_in; k++) {
         step->in[k] = m->place[c->what][k];
@@ -420,6 +430,8 @@ static void make_frame_step(struct maker *m, const struct vg_call *c, int value,
         o.t.dim[y] = c->end - c->begin;
     }
     place(m, &o, c->type == VG_CALL_READ ? &step->out : &step->in[0]);
+    step->scratch = m->scratches[c->position].bytes;
+    step->scratch_offset = m->p->weights + m->p->persistent + m->scratches[c->position].offset;
 }
 
 static void make_copy_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
@@ -551,6 +563,29 @@ static enum vgk_status make_steps(struct maker *m)
     return VGK_OK;
 }
 
+/* Of the rows of the frame that a call reads or writes (with those that alpha is taken from). */
+static size_t frame_scratch(const struct maker *m, const struct vg_call *c)
+{
+    const struct vg_net *net = m->net;
+    const struct vg_net_value *v = &net->values[c->type == VG_CALL_READ ? net->inputs[c->what] : net->outputs[c->what]];
+    if (v->axis[VG_X] < 0 || v->axis[VG_Y] < 0)
+        return 0;
+    int64_t width = v->t.dim[v->axis[VG_X]], rows = c->end - c->begin;
+    size_t bytes = m->backend->frame_scratch(m->device, (int)width, (int)rows);
+    if (c->type == VG_CALL_WRITE)
+        bytes += m->backend->frame_scratch(m->device, (int)(width * v->den[VG_X] / v->num[VG_X]) + 1,
+                                           (int)(rows * v->den[VG_Y] / v->num[VG_Y]) + 2);
+    return bytes;
+}
+
+static void add_scratch(struct maker *m, int position, size_t bytes)
+{
+    struct vg_block *b = &m->scratches[position];
+    b->bytes = bytes > b->bytes ? bytes : b->bytes;
+    b->first = b->last = position;
+    m->p->scratch_peak = bytes > m->p->scratch_peak ? bytes : m->p->scratch_peak;
+}
+
 /* Scratch of every call: bands of one op may need more or less than the whole. */
 static enum vgk_status ask_scratch(struct maker *m)
 {
@@ -559,8 +594,12 @@ static enum vgk_status ask_scratch(struct maker *m)
         struct vg_operand in[VG_MAX_OPERANDS], out;
         struct vgk_op op;
         struct vgk_need need = {0};
-        if (c->type != VG_CALL_OP)
+        if (c->type == VG_CALL_READ || c->type == VG_CALL_WRITE)
+            need.scratch = frame_scratch(m, c);
+        if (c->type != VG_CALL_OP) {
+            add_scratch(m, c->position, need.scratch);
             continue;
+        }
         const char *node = m->net->ops[c->what].node;
         vg_rows_restrict(m->net, c, m->s->storage, &op, in, &out);
         enum vgk_status s = c->all ? VGK_OK : ask(m, &op, m->net->ops[c->what].n_in, in, &out, &need, node);
@@ -568,15 +607,13 @@ static enum vgk_status ask_scratch(struct maker *m)
             return s;
         if (c->all)
             need = m->need[c->what];
-        if (need.packed != m->need[c->what].packed)
+        /* The constants are packed once for all rows: another kernel would read another order. */
+        if (need.packed != m->need[c->what].packed || !need.how != !m->need[c->what].how)
             return vgk_fail(m->err, VGK_ERR_UNSUPPORTED, "node '%s': its kernel depends on the number of rows", node);
-        struct vg_block *b = &m->scratches[c->position];
-        b->bytes = need.scratch > b->bytes ? need.scratch : b->bytes;
-        b->first = b->last = c->position;
+        add_scratch(m, c->position, need.scratch);
         if (m->request->stream) /* there, and while the op before runs */
             m->loads[c->position] = (struct vg_block){m->need[c->what].packed, c->position ? c->position - 1 : 0,
                                                       c->position, 0};
-        m->p->scratch_peak = need.scratch > m->p->scratch_peak ? need.scratch : m->p->scratch_peak;
     }
     return VGK_OK;
 }

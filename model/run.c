@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transfer.h"
 #include "window.h"
 
 static char *address(const struct bound *b, size_t offset)
@@ -49,8 +50,11 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
             if (!step->in[k].constant)
                 continue;
             in[k].data = (void *)step->in[k].constant;
-            if (b->in[k].data)
-                memcpy(b->in[k].data, step->in[k].constant, stored_bytes(&step->in[k]));
+            enum vgk_status s = b->in[k].data ? p->backend->upload(p->device, step->in[k].constant, b->in[k].data,
+                                                                   stored_bytes(&step->in[k]), err)
+                                              : VGK_OK;
+            if (s)
+                return s;
         }
         if (step->packs && !(bound == &r->exact && p->norms.shared)) {
             struct vgk_op op = b->op;
@@ -63,10 +67,12 @@ static enum vgk_status fill(struct vg_run *r, const struct bound *bound, struct 
                 return s;
         }
     }
-    for (int i = 0; i < l->net->n_outputs; i++)
+    enum vgk_status s = VGK_OK;
+    for (int i = 0; i < l->net->n_outputs && !s; i++)
         if (l->outputs[i].constant)
-            memcpy(bound->outputs[i].data, l->outputs[i].constant, stored_bytes(&l->outputs[i]));
-    return VGK_OK;
+            s = p->backend->upload(p->device, l->outputs[i].constant, bound->outputs[i].data, stored_bytes(&l->outputs[i]),
+                                   err);
+    return s;
 }
 
 /* The program's sections lie at these places of the arena. */
@@ -128,18 +134,22 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
                         (double)plan->info.arena_bytes / (1 << 20), sum->name);
     }
     const struct vg_plan_norms *n = &plan->norms;
-    const struct vg_program *exact = plan->exact, *small = plan->small;
+    const struct vg_program *exact = plan->exact, *small = plan->small, *rescue = plan->rescue;
     enum vgk_status s = bind(r, plan->program, 0, plan->program->packed, &r->main, err);
     if (!s && exact)
         s = bind(r, exact, n->shared ? 0 : n->exact_at, n->exact_at + (n->shared ? 0 : exact->packed), &r->exact, err);
     if (!s && small)
         s = bind(r, small, n->small_at, n->small_at + small->packed, &r->small, err);
+    if (!s && rescue)
+        s = bind(r, rescue, n->rescue_at, n->rescue_at + rescue->packed, &r->rescue, err);
     if (!s)
         s = fill(r, &r->main, err);
     if (!s && exact)
         s = fill(r, &r->exact, err);
     if (!s && small)
         s = fill(r, &r->small, err);
+    if (!s && rescue)
+        s = fill(r, &r->rescue, err);
     if (plan->model->graph) /* nets of tests have none */
         vg_arena_rest(plan->model->graph->arena); /* the file's weights are packed now */
     if (!s)
@@ -163,6 +173,7 @@ void vg_run_close(struct vg_run **run)
     unbind(r->plan, &r->main);
     unbind(r->plan, &r->exact);
     unbind(r->plan, &r->small);
+    unbind(r->plan, &r->rescue);
     vg_run_norms_close(r);
     free(r);
     *run = NULL;
@@ -184,9 +195,9 @@ enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *value
         if (m->parameter_of[k] != i)
             continue;
         struct vgk_tensor planes = {.type = VGK_F32, .rank = 1, .dim = {m->summary.parameters[i].count}, .stride = {1}};
-        struct bound *all[] = {&r->main, &r->exact, &r->small};
+        struct bound *all[] = {&r->main, &r->exact, &r->small, &r->rescue};
         enum vgk_status s = VGK_OK;
-        for (int j = 0; j < 3 && !s; j++) {
+        for (int j = 0; j < 4 && !s; j++) {
             if (!all[j]->program)
                 continue;
             const struct vgk_tensor *to = &all[j]->inputs[k];
@@ -197,7 +208,7 @@ enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *value
             struct vgk_tensor src = vgk_tensor_make(VGK_F32, to->rank, to->dim, VGK_ROW_MAJOR);
             src.data = (void *)values;
             all[j]->stale = true;
-            s = vg_copy(r->plan, &src, to, err);
+            s = vg_copy_in(r->plan, &src, to, err);
         }
         return s ? s : vg_run_norms_parameter(r, i, values, err);
     }
@@ -226,7 +237,7 @@ static struct vgk_tensor tensor_rows(const struct vgk_tensor *t, int y, int64_t 
 
 /* The window's frames that this input takes; what is delayed is kept for the next run. */
 static enum vgk_status read_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step,
-                                   const struct vgk_tensor *to, struct vgk_error *err)
+                                   const struct vgk_tensor *to, void *scratch, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
     const struct vg_roles *roles = &p->model->roles;
@@ -235,7 +246,7 @@ static enum vgk_status read_frames(struct vg_run *r, const struct ends *e, const
     for (int k = 0; !s && k < (port->frames ? port->frames : p->info.window); k++) {
         struct vgk_frame rows = frame_rows(&e->in[port->first + k], step->begin, step->end);
         struct vgk_tensor dst = vg_port_frame(port, to, k);
-        s = p->backend->frame_read(p->device, &rows, &e->to, &dst, err);
+        s = p->backend->frame_read(p->device, &rows, &e->to, &dst, scratch, err);
     }
     for (int i = 0; !s && i < roles->n_states; i++)
         if (roles->states[i].output < 0 && roles->states[i].source == step->what)
@@ -259,20 +270,21 @@ static enum vgk_status read_state(struct vg_run *r, const struct bound *bound, c
 }
 
 static enum vgk_status read_rows(struct vg_run *r, const struct bound *bound, const struct ends *e,
-                                 const struct vg_step *step, const struct vgk_tensor *to, struct vgk_error *err)
+                                 const struct vg_step *step, const struct vgk_tensor *to, void *scratch,
+                                 struct vgk_error *err)
 {
     const struct vg_net *net = r->plan->program->net;
     enum vg_role role = role_of(r, step->what);
     if (!e->in && step->what < e->n_src && e->src[step->what].data) {
         struct vgk_tensor src = tensor_rows(&e->src[step->what], net->values[net->inputs[step->what]].axis[VG_Y],
                                             step->begin, step->end);
-        return vg_copy(r->plan, &src, to, err);
+        return vg_copy_in(r->plan, &src, to, err);
     }
     if (role == VG_ROLE_STATE)
         return read_state(r, bound, e, step->what, to, err);
     if (role == VG_ROLE_MAP)
         return vg_map_fill(r->plan, section(r), step->what, to, err);
-    return e->in ? read_frames(r, e, step, to, err) : VGK_OK;
+    return e->in ? read_frames(r, e, step, to, scratch, err) : VGK_OK;
 }
 
 /* The frame of the window that an emitted one stands for: its alpha goes along. */
@@ -282,8 +294,9 @@ static int stands_for(const struct vg_plan_info *info, int k)
     return i < info->window ? i : info->window - 1;
 }
 
+/* *nonfinite, unless that is NULL, grows by what is not finite. */
 static enum vgk_status write_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step,
-                                    const struct vgk_tensor *from, struct vgk_error *err)
+                                    const struct vgk_tensor *from, void *scratch, int *nonfinite, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
     const struct vg_summary *sum = &p->model->summary;
@@ -299,13 +312,17 @@ static enum vgk_status write_frames(struct vg_run *r, const struct ends *e, cons
         struct vgk_frame alpha = frame_rows(&e->in[stands_for(&p->info, k)], step->begin * sum->scale_den / sum->scale_num,
                                             (step->end * sum->scale_den + sum->scale_num - 1) / sum->scale_num);
         struct vgk_tensor src = vg_port_frame(&port, from, k);
-        s = p->backend->frame_write(p->device, &src, &e->from, e->low, e->high, &alpha, &rows, err);
+        int found = 0;
+        s = p->backend->frame_write(p->device, &src, &e->from, e->low, e->high, &alpha, &rows, scratch,
+                                    nonfinite ? &found : NULL, err);
+        if (nonfinite)
+            *nonfinite += found;
     }
     return s;
 }
 
 static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
-                                  const struct vgk_tensor *from, struct vgk_error *err)
+                                  const struct vgk_tensor *from, void *scratch, int *nonfinite, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
     const struct vg_net *net = p->program->net;
@@ -317,12 +334,12 @@ static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const 
             return VGK_OK;
         struct vgk_tensor dst = tensor_rows(e->dst, net->values[net->outputs[step->what]].axis[VG_Y], step->begin,
                                             step->end);
-        return vg_copy(r->plan, from, &dst, err);
+        return vg_copy_out(r->plan, from, &dst, err);
     }
     for (int i = 0; !s && i < roles->n_states; i++)
         if (roles->states[i].output == step->what)
             s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, from, err);
-    return s || !frame ? s : write_frames(r, e, step, from, err);
+    return s || !frame ? s : write_frames(r, e, step, from, scratch, nonfinite, err);
 }
 
 void vg_run_watch(struct vg_run *r, const int *stop) { r->stop = stop; }
@@ -338,6 +355,8 @@ static enum vgk_status move(struct vg_run *r, const struct bound *bound, const s
 enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const struct ends *e, struct vgk_error *err)
 {
     const struct vg_program *l = bound->program;
+    int *nonfinite = bound == &r->main && r->plan->half ? &r->nonfinite : NULL;
+    r->nonfinite = 0;
     for (int i = bound->stale ? 0 : l->n_prologue; i < l->n_steps; i++) {
         const struct vg_step *step = &l->steps[i];
         struct bound_step *b = &bound->steps[i];
@@ -345,9 +364,9 @@ enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const stru
         if (r->stop && __atomic_load_n(r->stop, __ATOMIC_RELAXED))
             return vgk_fail(err, VGK_ERR_DEVICE, "stopped");
         if (step->type == VG_CALL_READ)
-            s = read_rows(r, bound, e, step, &b->out, err);
+            s = read_rows(r, bound, e, step, &b->out, b->scratch, err);
         else if (step->type == VG_CALL_WRITE)
-            s = write_rows(r, e, step, &b->in[0], err);
+            s = write_rows(r, e, step, &b->in[0], b->scratch, nonfinite, err);
         else if (step->type >= VG_CALL_SPILL)
             s = move(r, bound, step, err);
         else if ((s = r->plan->backend->run(r->plan->device, &b->op, b->packed, b->scratch, err)))
@@ -420,10 +439,12 @@ enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct 
     for (int k = 0; k < p->info.emit && !s && time >= 0; k++) { /* each frame between the two is a run of its own */
         float at = (float)(k + 1) / (float)(p->info.emit + 1);
         e.out = &out[k];
-        r->main.stale = r->exact.stale = true;
+        r->main.stale = r->exact.stale = r->rescue.stale = true;
         s = vg_fill(p, at, &r->main.inputs[time], err);
         if (!s && p->exact)
             s = vg_fill(p, at, &r->exact.inputs[time], err);
+        if (!s && p->rescue)
+            s = vg_fill(p, at, &r->rescue.inputs[time], err);
         s = s ? s : vg_run_steps(r, &e, err);
     }
     if (!s)
@@ -440,11 +461,11 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
     if (n_in > net->n_inputs || n_out > net->n_outputs)
         return vgk_fail(err, VGK_ERR_INVALID, "%d inputs and %d outputs, the model has %d and %d", n_in, n_out,
                         net->n_inputs, net->n_outputs);
-    struct bound *all[] = {&r->main, &r->exact, &r->small};
+    struct bound *all[] = {&r->main, &r->exact, &r->small, &r->rescue};
     for (int i = 0; i < n_in && !s; i++)
-        for (int k = 0; k < 3 && !s && in[i].data && !net->values[net->inputs[i]].frame; k++)
+        for (int k = 0; k < 4 && !s && in[i].data && !net->values[net->inputs[i]].frame; k++)
             if (all[k]->program) {
-                s = vg_copy(r->plan, &in[i], &all[k]->inputs[i], err);
+                s = vg_copy_in(r->plan, &in[i], &all[k]->inputs[i], err);
                 all[k]->stale = true;
             }
     bool banded = r->plan->program->bands > 1 || r->plan->exact;
@@ -454,6 +475,6 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
         s = vg_run_steps(r, &e, err);
     for (int i = 0; i < n_out && !s && !banded; i++)
         if (out[i].data)
-            s = vg_copy(r->plan, &r->main.outputs[i], &out[i], err);
+            s = vg_copy_out(r->plan, &r->main.outputs[i], &out[i], err);
     return s;
 }

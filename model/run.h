@@ -39,6 +39,7 @@ struct vg_run_info {
     double drift;  /* of the last frame's statistics from those it was normalised with: the mean over channels of
                       |log(deviation ratio)| + |difference of means| in deviations, of the norm where it is largest;
                       0 with norms by the frame's own */
+    uint64_t rescued; /* tiles that overflowed in half precision and were run again in f32 */
     uint64_t cuts; /* frames done again exactly because of it (drift above VG_RUN_CUT) */
     bool frozen;   /* norms by constants: those stored, or those of the first frames, which are through */
     uint64_t errors_frames; /* frames compared with EXACT, and the difference in 8-bit steps: */
@@ -64,7 +65,7 @@ void vg_run_next(struct vg_run *);
  * large frame.  Read atomically; another thread may set it at any time.  It must live as long as the run. */
 void vg_run_watch(struct vg_run *, const int *stop);
 
-/* The same without frames, for tests and benches: f32 tensors, NCHW row-major or channels-last by their strides.
+/* The same without frames (and without a rescue), for tests and benches: f32 tensors, NCHW row-major or channels-last by their strides.
  * in[i], out[i] in the order of the model file's inputs and outputs (inputs with parameters included; data NULL = leave
  * as it is). */
 enum vgk_status vg_run_tensors(struct vg_run *, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,

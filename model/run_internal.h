@@ -28,13 +28,15 @@ struct bound {
 struct vg_run {
     const struct vg_plan *plan;
     char *arena;
-    struct bound main, exact, small; /* see struct vg_plan */
+    struct bound main, exact, small, rescue; /* see struct vg_plan */
+    int nonfinite;            /* values that main's last run wrote */
     struct vg_run_norms {
         struct vg_statistics statistics;
         float *parameters;       /* all values, one behind the other */
         bool kept;               /* PREVIOUS: there are statistics of a frame before */
         bool ready;              /* program has its statistics */
         bool comparing;          /* this frame's tiles with what lies at frame_at */
+        uint8_t *host_frames;    /* what lies at frame_at and small_frame_at, where that is not in the arena; else NULL */
         struct vgk_frame frame, *small; /* what lies at frame_at; the window's reduced frames */
         double error_sum;
         uint64_t error_values;

@@ -6,6 +6,7 @@
 
 #include "frames.h"
 #include "run_internal.h"
+#include "transfer.h"
 
 /* Weight of a frame in the kept statistics.  With 1 a deep net rings: each norm's statistics were measured on what the
  * norms before it made with older ones (26 styles on a moving clip: twice the flicker of exact norms; with 0.2 as much
@@ -29,11 +30,15 @@ enum vgk_status vg_run_norms_open(struct vg_run *r, struct vgk_error *err)
     if (!r->norms.parameters || (p->small && !r->norms.small) ||
         !vg_statistics_make(measuring_program(p)->net, &r->norms.statistics))
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for the run");
+    if (p->norms.host_frames && !(r->norms.host_frames = p->backend->host_alloc(p->device, p->norms.host_frames)))
+        return vgk_fail(err, VGK_ERR_NOMEM, "no %zu bytes of host memory for frames", p->norms.host_frames);
     return VGK_OK;
 }
 
 void vg_run_norms_close(struct vg_run *r)
 {
+    if (r->norms.host_frames)
+        r->plan->backend->host_free(r->plan->device, r->norms.host_frames, r->plan->norms.host_frames);
     vg_statistics_free(&r->norms.statistics);
     free(r->norms.parameters);
     free(r->norms.small);
@@ -42,6 +47,8 @@ void vg_run_norms_close(struct vg_run *r)
 const struct vg_statistics *vg_run_statistics(const struct vg_run *r) { return &r->norms.statistics; }
 
 /* --- between the arena and us --- */
+
+static uint8_t *frames(const struct vg_run *r) { return r->plan->host ? r->norms.host_frames : (uint8_t *)r->arena; }
 
 static struct vgk_tensor host(const struct vgk_tensor *like, float *data)
 {
@@ -57,22 +64,25 @@ static enum vgk_status fetch(struct vg_run *r, const struct bound *b, struct vgk
     enum vgk_status status = VGK_OK;
     for (int i = 0; i < s->n && !status; i++) {
         struct vgk_tensor from = vg_run_at(b, &b->program->memories[i].now), to = host(&from, s->now + s->parts[i].at);
-        status = vg_copy(r->plan, &from, &to, err);
+        status = vg_copy_out(r->plan, &from, &to, err);
     }
     return status;
 }
 
-/* What the tiles' program is to use. */
+/* What the tiles' program, and its rescue, are to use. */
 static enum vgk_status give(struct vg_run *r, struct vgk_error *err)
 {
     struct vg_statistics *s = &r->norms.statistics;
-    struct bound *b = &r->main;
+    struct bound *all[] = {&r->main, &r->rescue};
     enum vgk_status status = VGK_OK;
-    for (int i = 0; i < s->n && !status; i++) {
-        struct vgk_tensor to = vg_run_at(b, &b->program->memories[i].kept), from = host(&to, s->kept + s->parts[i].at);
-        status = vg_copy(r->plan, &from, &to, err);
+    for (int k = 0; k < (r->plan->rescue ? 2 : 1); k++) {
+        for (int i = 0; i < s->n && !status; i++) {
+            struct vgk_tensor to = vg_run_at(all[k], &all[k]->program->memories[i].kept),
+                              from = host(&to, s->kept + s->parts[i].at);
+            status = vg_copy_in(r->plan, &from, &to, err);
+        }
+        all[k]->stale = true; /* what follows from them */
     }
-    b->stale = true; /* what follows from them */
     r->norms.ready = !status;
     return status;
 }
@@ -128,7 +138,7 @@ static enum vgk_status run_small(struct vg_run *r, const struct vgk_frame *in, c
 {
     const struct vg_plan_norms *n = &r->plan->norms;
     struct vgk_frame *small = r->norms.small;
-    uint8_t *memory = (uint8_t *)r->arena + n->small_frame_at;
+    uint8_t *memory = frames(r) + n->small_frame_at;
     for (int k = 0; k < r->plan->info.window; k++) {
         small[k] = vg_frame_like(&in[k], n->small_width, n->small_height, memory);
         vg_frame_shrink(&in[k], &small[k]);
@@ -162,7 +172,7 @@ enum vgk_status vg_run_begin(struct vg_run *r, const struct vgk_frame *in, const
         vg_statistics_follow(&n->statistics, 1);
         s = give(r, err);
     } else if (!s && compare && p->norms.errors && !measures(r)) {
-        n->frame = vg_frame_like(compare, compare->width, compare->height, (uint8_t *)r->arena + p->norms.frame_at);
+        n->frame = vg_frame_like(compare, compare->width, compare->height, frames(r) + p->norms.frame_at);
         struct ends e = vg_run_ends(r, 0, 0, in, colour, &n->frame);
         s = vg_run_program(r, &r->exact, &e, err);
         n->comparing = !s;
@@ -198,8 +208,9 @@ static enum vgk_status run_previous(struct vg_run *r, const struct ends *e, stru
         s = vg_run_program(r, &r->main, e, err);
         s = s ? s : fetch(r, &r->main, err);
         r->info.drift = s ? 0 : vg_statistics_drift(&n->statistics);
-        again = !(r->info.drift <= VG_RUN_CUT); /* NaN too */
-        r->info.cuts += again;
+        again = !(r->info.drift <= VG_RUN_CUT) || r->nonfinite; /* NaN too */
+        r->info.rescued += r->nonfinite > 0; /* by what does frames exactly, which is in f32 */
+        r->info.cuts += again && !r->nonfinite;
     }
     if (!s && again) {
         s = vg_run_program(r, &r->exact, e, err);
@@ -210,6 +221,16 @@ static enum vgk_status run_previous(struct vg_run *r, const struct ends *e, stru
         return s;
     vg_statistics_follow(&n->statistics, again ? 1 : SMOOTHING);
     return give(r, err);
+}
+
+/* The tiles' program; what overflows in half precision is run again. */
+static enum vgk_status run_main(struct vg_run *r, const struct ends *e, struct vgk_error *err)
+{
+    enum vgk_status s = vg_run_program(r, &r->main, e, err);
+    if (s || !r->nonfinite)
+        return s;
+    r->info.rescued++;
+    return vg_run_program(r, &r->rescue, e, err);
 }
 
 enum vgk_status vg_run_steps(struct vg_run *r, const struct ends *e, struct vgk_error *err)
@@ -225,9 +246,9 @@ enum vgk_status vg_run_steps(struct vg_run *r, const struct ends *e, struct vgk_
             return run_exact(r, e, err);
         break;
     case VG_NORM_THUMBNAIL: break;
-    default: return vg_run_program(r, &r->main, e, err);
+    default: return run_main(r, e, err);
     }
     if (!s && !r->norms.ready)
         return vgk_fail(err, VGK_ERR_INVALID, "a tile before its frame: vg_run_begin comes first in this norm-mode");
-    return s ? s : vg_run_program(r, &r->main, e, err);
+    return s ? s : run_main(r, e, err);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "plan_internal.h"
+#include "transfer.h"
 
 /* --- scales --- */
 
@@ -115,22 +116,6 @@ void vg_states_free(struct vg_states *s)
 }
 
 /* --- there and back --- */
-
-enum vgk_status vg_copy(const struct vg_plan *p, const struct vgk_tensor *src, const struct vgk_tensor *dst,
-                        struct vgk_error *err)
-{
-    struct vgk_op op = {.kind = VGK_OP_COPY, .n_in = 1, .n_out = 1, .in = src, .out = dst};
-    struct vgk_need need = {0};
-    enum vgk_status s = p->backend->need(p->device, &op, &need, err);
-    return s ? s : p->backend->run(p->device, &op, NULL, NULL, err);
-}
-
-enum vgk_status vg_fill(const struct vg_plan *p, float value, const struct vgk_tensor *to, struct vgk_error *err)
-{
-    struct vgk_tensor one = {.type = VGK_F32, .data = &value}, src;
-    vgk_tensor_broadcast(&one, to->rank, to->dim, &src);
-    return vg_copy(p, &src, to, err);
-}
 
 enum vgk_status vg_map_fill(const struct vg_plan *p, char *section, int input, const struct vgk_tensor *to,
                             struct vgk_error *err)

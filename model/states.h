@@ -41,13 +41,7 @@ enum vgk_status vg_state_read(const struct vg_plan *, char *section, int i, int 
 enum vgk_status vg_state_write(const struct vg_plan *, char *section, int i, int which, int column, int row,
                                const struct vgk_tensor *from, struct vgk_error *);
 
-/* One number everywhere. */
-enum vgk_status vg_fill(const struct vg_plan *, float value, const struct vgk_tensor *to, struct vgk_error *);
 /* The values that lie in the section, each over its plane. */
 enum vgk_status vg_map_fill(const struct vg_plan *, char *section, int input, const struct vgk_tensor *to,
                             struct vgk_error *);
-/* Copies (and converts) between tensors of the same dims, one of the caller's and one in the arena, or both there. */
-enum vgk_status vg_copy(const struct vg_plan *, const struct vgk_tensor *src, const struct vgk_tensor *dst,
-                        struct vgk_error *);
-
 #endif

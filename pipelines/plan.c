@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* vidgen plan MODEL: the plan for a frame size and a budget, and the ways that it did not take: the whole frame, bands
- * of rows, tiles, what each would need and why another one was taken.  --sweep runs them all and prints their times. */
+ * of rows, tiles, what each would need and why another one was taken.  --sweep runs them all and prints their times;
+ * --device plans for a GPU, one that is there or any other. */
 #include "plan.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda_load.h"
 #include "model/run.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, NO_ROOM = 5, MOST_WAYS = 24 };
@@ -22,6 +24,7 @@ typedef struct {
 
 typedef struct {
     struct vg_model *model;
+    const struct vgk_backend *backend;
     struct vgk_device *device;
     struct vg_plan *plan; /* the chosen one */
     size_t budget;
@@ -48,7 +51,7 @@ static void add_way(Survey *s, struct vg_plan_request request)
         return;
     request.max_bytes = G_MAXSIZE;
     *w = (Way){.request = request};
-    if (vg_plan_make(s->model, &vgk_cpu, s->device, &request, &w->plan, &err) != VGK_OK)
+    if (vg_plan_make(s->model, s->backend, s->device, &request, &w->plan, &err) != VGK_OK)
         g_strlcpy(w->why, err.text, sizeof w->why);
     for (int i = 0; w->plan && i < s->n_ways; i++)
         if (s->ways[i].plan && same_way(vg_plan_info(s->ways[i].plan), vg_plan_info(w->plan))) {
@@ -107,7 +110,7 @@ static void look_around(Survey *s, struct vg_plan_request request)
         *w = (Way){.request = request, .chosen = TRUE};
         w->request.max_bytes = s->budget;
         struct vgk_error err;
-        if (vg_plan_make(s->model, &vgk_cpu, s->device, &w->request, &w->plan, &err) != VGK_OK)
+        if (vg_plan_make(s->model, s->backend, s->device, &w->request, &w->plan, &err) != VGK_OK)
             s->n_ways--;
     }
     for (int i = 0; i < s->n_ways; i++)
@@ -213,12 +216,15 @@ static void way_json(GString *to, const Way *w)
     g_string_append_c(to, '}');
 }
 
-static void print(const Survey *s, const char *problem, gboolean json, gboolean sweep)
+static void print(const Survey *s, const char *problem, gboolean json, gboolean sweep, gboolean show_steps)
 {
+    char *steps = show_steps && s->plan ? vg_plan_steps(s->plan, json) : NULL;
     char *text = !s->plan ? NULL : json ? vg_plan_json(s->plan) : vg_plan_text(s->plan);
     if (json) {
         GString *all = g_string_new("{\"plan\": ");
         g_string_append(all, text ? text : "null");
+        if (steps)
+            g_string_append_printf(all, ", \"steps\": %s", steps);
         if (problem) {
             g_string_append(all, ", \"error\": ");
             json_string(all, problem);
@@ -231,34 +237,55 @@ static void print(const Survey *s, const char *problem, gboolean json, gboolean 
         g_print("%s]}\n", all->str);
         g_string_free(all, TRUE);
     } else {
-        g_print("%sbudget  %.2f MiB\nways\n", text ? text : "", (double)s->budget / (1 << 20));
+        g_print("%s%s%sbudget  %.2f MiB\nways\n", text ? text : "", steps ? "steps\n" : "", steps ? steps : "",
+                (double)s->budget / (1 << 20));
         for (int i = 0; i < s->n_ways; i++)
             way_text(&s->ways[i], sweep);
     }
+    free(steps);
     free(text);
 }
 
 /* --- the command --- */
 
-static int survey(const char *path, struct vg_plan_request request, int threads, gboolean json, gboolean sweep)
+/* "cpu", "cuda" (the first GPU), a capability ("sm_86"), or a file with a description of a device. */
+static enum vgk_status open_device(Survey *s, const char *name, int threads, struct vgk_error *err)
+{
+    struct vgk_device_options options = {.threads = threads};
+    char *description = NULL;
+    s->backend = &vgk_cpu;
+    if (name && strcmp(name, "cpu") != 0) {
+        if (!(s->backend = vgk_cuda_load(err)))
+            return VGK_ERR_FILE;
+        if (strcmp(name, "cuda") != 0)
+            options.described = g_file_get_contents(name, &description, NULL, NULL) ? description : name;
+    }
+    enum vgk_status status = s->backend->open(&options, &s->device, err);
+    g_free(description);
+    return status;
+}
+
+static int survey(const char *path, struct vg_plan_request request, const char *device, int threads, gboolean json,
+                  gboolean sweep, gboolean steps, gboolean only)
 {
     Survey s = {.budget = request.max_bytes};
     struct vgk_error err = {{0}};
     enum vgk_status status = vg_model_load(path, &s.model, &err);
     if (!status)
-        status = vgk_cpu.open(&(struct vgk_device_options){.threads = threads}, &s.device, &err);
+        status = open_device(&s, device, threads, &err);
     if (!status) {
         if (!s.budget) {
-            s.budget = vgk_cpu.bytes_free(s.device) / 2;
+            s.budget = s.backend->bytes_free(s.device) / 2;
             request.max_bytes = s.budget;
         }
-        status = vg_plan_make(s.model, &vgk_cpu, s.device, &request, &s.plan, &err);
+        status = vg_plan_make(s.model, s.backend, s.device, &request, &s.plan, &err);
         if (!status || status == VGK_ERR_NOMEM) {
-            look_around(&s, request);
+            if (!only)
+                look_around(&s, request);
             for (int i = 0; sweep && i < s.n_ways; i++)
                 if (s.ways[i].plan && vg_plan_info(s.ways[i].plan)->arena_bytes <= s.budget)
                     s.ways[i].ms = frame_ms(s.ways[i].plan);
-            print(&s, status ? err.text : NULL, json, sweep);
+            print(&s, status ? err.text : NULL, json, sweep, steps);
         }
     }
     if (status)
@@ -266,7 +293,8 @@ static int survey(const char *path, struct vg_plan_request request, int threads,
     for (int i = 0; i < s.n_ways; i++)
         vg_plan_free(&s.ways[i].plan);
     vg_plan_free(&s.plan);
-    vgk_cpu.close(&s.device);
+    if (s.backend)
+        s.backend->close(&s.device);
     vg_model_unref(&s.model);
     return status == VGK_ERR_NOMEM ? NO_ROOM : status ? FAILED : DONE;
 }
@@ -287,9 +315,9 @@ int parse_norm_mode(const char *text)
 
 int plan_main(int argc, char **argv)
 {
-    char *size = NULL, *memory = NULL, *norms = NULL, **models = NULL;
+    char *size = NULL, *memory = NULL, *norms = NULL, *device = NULL, **models = NULL;
     int tile_width = 0, tile_height = 0, threads = 0, bands = 0, width = 1920, height = 1080;
-    gboolean json = FALSE, sweep = FALSE, rgb = FALSE;
+    gboolean json = FALSE, sweep = FALSE, rgb = FALSE, steps = FALSE, only = FALSE;
     char rest;
     const GOptionEntry entries[] = {
         {"size", 's', 0, G_OPTION_ARG_STRING, &size, "of the frames (1920x1080)", "WxH"},
@@ -300,6 +328,10 @@ int plan_main(int argc, char **argv)
         {"norm-mode", 0, 0, G_OPTION_ARG_STRING, &norms, "exact, previous, frozen, thumbnail or tile (exact)", "MODE"},
         {"rgb", 0, 0, G_OPTION_ARG_NONE, &rgb, "for frames with full chroma", NULL},
         {"threads", 0, 0, G_OPTION_ARG_INT, &threads, "threads of the model (0 = as many as there are)", "N"},
+        {"device", 'd', 0, G_OPTION_ARG_FILENAME, &device,
+         "cpu, cuda, or a GPU that need not be there: its capability (sm_86), or a file with its description", "NAME"},
+        {"steps", 0, 0, G_OPTION_ARG_NONE, &steps, "every operation, its kernel and where its tensors lie", NULL},
+        {"only", 0, 0, G_OPTION_ARG_NONE, &only, "only the plan, not the ways that it did not take", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &json, "for programs", NULL},
         {"sweep", 0, 0, G_OPTION_ARG_NONE, &sweep, "run every way that fits and tell its time", NULL},
         {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &models, NULL, "MODEL.onnx"},
@@ -323,6 +355,8 @@ int plan_main(int argc, char **argv)
         code = usage("--max-device-memory: expected a size such as 512M");
     else if (norm_mode < 0)
         code = usage("--norm-mode: expected exact, previous, frozen, thumbnail, tile or auto");
+    else if (sweep && device && strcmp(device, "cpu") != 0 && strcmp(device, "cuda") != 0)
+        code = usage("--sweep runs the model: only on a device that is there");
     else if (tile_width < 0 || tile_height < 0 || threads < 0 || bands < 0)
         code = usage("sizes, bands and threads are 0 or more");
     else
@@ -331,11 +365,12 @@ int plan_main(int argc, char **argv)
                                                .chroma_y = rgb ? 1 : 2, .tile_width = tile_width,
                                                .tile_height = tile_height, .overlap_x = -1, .overlap_y = -1,
                                                .norm_mode = norm_mode, .bands = bands, .max_bytes = bytes},
-                      threads, json, sweep);
+                      device, threads, json, sweep, steps, only);
     g_clear_error(&error);
     g_strfreev(models);
     g_free(norms);
     g_free(size);
     g_free(memory);
+    g_free(device);
     return code;
 }

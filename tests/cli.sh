@@ -194,6 +194,28 @@ windows() {
     go 1 in.mp4 -o window.mp4 -y --window 3 && fails window || return
     go 2 in.mp4 -o window.mp4 -y --scene-cut maybe && go 2 in.mp4 -o window.mp4 -y --hop -1
 }
+# Plans for GPUs that are not there, by the tests' module and its stand-in for cuDNN.
+described() {
+    export VIDGEN_MODULE_PATH="$build/tests/cuda"
+    go 0 plan "$models/style3.onnx" --device 8.6 --size 320x180 --max-device-memory 1G --steps || return
+    grep -q '^device  cuda (described, capability 8.6' out && grep -q '^  conv .* packed [0-9]* @ .*: engine ' out ||
+        { echo "not the plan: $(cat out)"; return 1; }
+    go 0 plan "$models/style3.onnx" --device sm_86 --size 320x180 --max-device-memory 1G --steps --json --only || return
+    python3 - out <<'PYTHON' || return
+import json, sys
+d = json.load(open(sys.argv[1]))
+steps, size = d["steps"], d["plan"]["bytes"]["arena"]
+convs = [s for s in steps if s["op"] == "conv"]
+assert convs and all("engine" in s["kernel"] for s in convs), "no engines"
+assert all(sum(s["scratch"]) <= size and sum(s["packed"]) <= size for s in steps), "outside of the arena"
+assert [s["op"] for s in steps].count("read") == 1 and steps[-1]["op"] == "write", "not from frame to frame"
+PYTHON
+    go 1 plan "$models/style3.onnx" --device sm_52 || return
+    fails 'sm_75, sm_80' || return
+    go 5 plan "$models/upscale2x.onnx" --device sm_86 --size 640x360 --max-device-memory 64K --only || return
+    go 2 plan "$models/style3.onnx" --device sm_86 --sweep || return
+    unset VIDGEN_MODULE_PATH
+}
 # A long clip, one thread and a signal after the first frames.
 start_long() {
     rm -f long-out.mp4 out err
@@ -267,6 +289,7 @@ check 'plan' plans
 check 'freeze' freezes
 check 'interpolates' interpolates
 check 'windows' windows
+[ ! -f "$build/tests/cuda/vidgen-cuda.so" ] || check 'plan for a GPU' described
 check 'interrupted' interrupted
 check 'terminated' terminated
 check 'killed' killed

@@ -251,6 +251,12 @@ compare
 recipe
 
 if [ $quick = no ]; then
+    step mutants
+    if [ -f "$build/tests/cuda/vidgen-cuda.so" ]; then
+        script_tests mutants python3 tests/cuda/mutants.py "$build/mutants"
+    else
+        result skip mutants "CUDA's headers are missing"
+    fi
     step sanitizers
     if build_in "$build-asan" sanitizers --buildtype=debugoptimized -Db_sanitize=address,undefined \
             -Db_lundef=false; then

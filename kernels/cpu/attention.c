@@ -5,6 +5,7 @@
  * time), else once for all threads.  The blocks of keys begin at key 0, so a query's bits do not depend on the queries
  * beside it. */
 #include "attention.h"
+#include "cpu.h"
 #include "elements.h"
 #include "micro.h"
 

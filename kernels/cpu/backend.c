@@ -115,6 +115,15 @@ static void cpu_free(struct vgk_device *dev, void *p) { vgk_heap_free(&dev->heap
 static size_t cpu_bytes_now(const struct vgk_device *dev) { return atomic_load(&dev->heap.now); }
 static size_t cpu_bytes_peak(const struct vgk_device *dev) { return atomic_load(&dev->heap.peak); }
 
+static enum vgk_status cpu_transfer(struct vgk_device *dev, const void *from, void *to, size_t bytes,
+                                    struct vgk_error *err)
+{
+    memcpy(to, from, bytes);
+    return VGK_OK;
+}
+
+static size_t cpu_frame_scratch(const struct vgk_device *dev, int width, int height) { return 0; }
+
 static enum vgk_status choose(struct vgk_device *dev, const struct vgk_op *op, const struct vgk_cpu_family **family,
                               struct vgk_need *need, struct vgk_error *err)
 {
@@ -161,12 +170,15 @@ const struct vgk_backend vgk_cpu = {
     .bytes_now = cpu_bytes_now,
     .bytes_peak = cpu_bytes_peak,
     .bytes_free = vgk_cpu_bytes_free,
+    .upload = cpu_transfer,
+    .download = cpu_transfer,
     .host_alloc = vgk_cpu_host_alloc,
     .host_free = vgk_cpu_host_free,
     .move = vgk_cpu_move,
     .need = cpu_need,
     .pack = cpu_pack,
     .run = cpu_run,
+    .frame_scratch = cpu_frame_scratch,
     .frame_read = vgk_cpu_frame_read,
     .frame_write = vgk_cpu_frame_write,
 };

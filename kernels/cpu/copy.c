@@ -2,6 +2,7 @@
 /* Copies between views of one type.  Long runs go by memcpy.  Where runs are short (depth to space, transposes, joined
  * channels) the innermost dimensions become a table of offsets, made once, that is walked for each place of the outer
  * ones: no loop ends after three elements. */
+#include "cpu.h"
 #include "elements.h"
 #include "pointwise.h"
 

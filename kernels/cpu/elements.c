@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cpu.h"
 #include "elements.h"
 
 #include <limits.h>

@@ -7,7 +7,7 @@
 #ifndef VGK_CPU_ELEMENTS_H
 #define VGK_CPU_ELEMENTS_H
 
-#include "cpu.h"
+#include "../backend.h"
 
 /* What a type is computed in. */
 enum vgk_class { VGK_CLASS_F32 /* f32, f16, bf16 */, VGK_CLASS_F64, VGK_CLASS_I64 /* integers and bool */ };

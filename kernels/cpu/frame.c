@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "cpu.h"
 #include "elements.h"
 #include "frame_vector.h"
+
+#include <math.h>
 
 static const struct vgk_frame_rows *rows_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_frame_rows); }
 
@@ -62,7 +65,7 @@ static void read_range(void *arg, int64_t begin, int64_t end, int thread)
 }
 
 enum vgk_status vgk_cpu_frame_read(struct vgk_device *dev, const struct vgk_frame *src, const struct vgk_matrix *matrix,
-                                   const struct vgk_tensor *dst, struct vgk_error *err)
+                                   const struct vgk_tensor *dst, void *scratch, struct vgk_error *err)
 {
     struct job j = {.rows = rows_of(dev), .frame = src, .matrix = matrix, .tensor = dst};
     enum vgk_status status = check(dst, src, err);
@@ -95,14 +98,29 @@ static void write_range(void *arg, int64_t begin, int64_t end, int thread)
     }
 }
 
+static int count_nonfinite(const struct vgk_tensor *t, const struct vgk_frame *f)
+{
+    int n = 0;
+    for (int64_t y = 0; y < f->height; y++) {
+        struct vgk_pixel_row row = row_of(t, y);
+        for (int64_t x = 0; x < f->width; x++)
+            for (int k = 0; k < 3; k++)
+                n += !isfinite(row.p[x * row.pixel + k * row.channel]);
+    }
+    return n;
+}
+
 enum vgk_status vgk_cpu_frame_write(struct vgk_device *dev, const struct vgk_tensor *src,
                                     const struct vgk_matrix *matrix, const float low[3], const float high[3],
-                                    const struct vgk_frame *alpha, const struct vgk_frame *dst, struct vgk_error *err)
+                                    const struct vgk_frame *alpha, const struct vgk_frame *dst, void *scratch,
+                                    int *nonfinite, struct vgk_error *err)
 {
     struct job j = {.rows = rows_of(dev), .frame = dst, .alpha = alpha, .matrix = matrix, .tensor = src, .low = low,
                     .high = high};
     enum vgk_status status = check(src, dst, err);
     int unit = subsampled(dst) ? 2 : 1;
+    if (status == VGK_OK && nonfinite)
+        *nonfinite = count_nonfinite(src, dst);
     if (status == VGK_OK)
         vgk_ranges_run(dev, (dst->height + unit - 1) / unit, 1 + 16384 / unit / dst->width, write_range, &j);
     return status;

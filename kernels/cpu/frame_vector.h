@@ -6,10 +6,10 @@
 #include "cpu.h"
 
 enum vgk_status vgk_cpu_frame_read(struct vgk_device *, const struct vgk_frame *src, const struct vgk_matrix *,
-                                   const struct vgk_tensor *dst, struct vgk_error *);
+                                   const struct vgk_tensor *dst, void *scratch, struct vgk_error *);
 enum vgk_status vgk_cpu_frame_write(struct vgk_device *, const struct vgk_tensor *src, const struct vgk_matrix *,
                                     const float low[3], const float high[3], const struct vgk_frame *alpha,
-                                    const struct vgk_frame *dst, struct vgk_error *);
+                                    const struct vgk_frame *dst, void *scratch, int *nonfinite, struct vgk_error *);
 
 /* One row of a frame. */
 struct vgk_line {

@@ -3,6 +3,8 @@
  * into panels of a block's width first, then blocks of rows go over the panels: when the plan is made if it is constant,
  * else in the run (once, when all batches share it).  Constant ones keep the type that they are stored in (weights.h);
  * then a panel at a time is made floats, and a piece of the rows goes over it. */
+#include "cpu.h"
+#include "elements.h"
 #include "micro.h"
 #include "weights.h"
 

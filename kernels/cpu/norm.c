@@ -5,6 +5,7 @@
  * that a large mean costs no digits of the variance), and the blocks are added up in their order: the result does not
  * depend on the number of threads. */
 #include "norm.h"
+#include "cpu.h"
 #include "elements.h"
 
 #include <math.h>

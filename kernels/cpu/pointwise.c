@@ -2,6 +2,7 @@
 /* Unary and binary ops on f32 where neighbours lie side by side, whatever the order: dense tensors, one value for all,
  * one value a channel or a pixel. */
 #include "pointwise.h"
+#include "cpu.h"
 #include "elements.h"
 
 #include <string.h>

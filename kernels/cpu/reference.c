@@ -49,8 +49,9 @@ static bool knows(const struct vgk_op *op)
     case VGK_OP_ATTENTION:
         return y->rank == 4 && vgk_type_is_float(op->in[0].type) && vgk_type_is_float(op->in[1].type) &&
                vgk_type_is_float(op->in[2].type) && vgk_type_is_float(y->type);
-    /* norm.c and chain.c have the only forms; NORM and single ops are their oracles. */
-    case VGK_OP_MOMENTS: case VGK_OP_MERGE: case VGK_OP_NORMALISE: case VGK_OP_CHAIN: break;
+    case VGK_OP_MOMENTS: return vgk_type_is_float(op->in[0].type) && op->in[0].rank == 4;
+    case VGK_OP_NORMALISE: return all_float(op) && y->rank == 4;
+    case VGK_OP_MERGE: case VGK_OP_CHAIN: break; /* norm.c and chain.c have the only forms */
     }
     return false;
 }
@@ -110,7 +111,9 @@ static enum vgk_status run(struct vgk_device *dev, const struct vgk_op *op, cons
     case VGK_OP_QUANTIZE:
     case VGK_OP_DEQUANTIZE: vgk_ref_quantize(dev, op); break;
     case VGK_OP_ATTENTION: vgk_ref_attention(dev, op, scratch); break;
-    case VGK_OP_MOMENTS: case VGK_OP_MERGE: case VGK_OP_NORMALISE: case VGK_OP_CHAIN: break; /* never come here */
+    case VGK_OP_MOMENTS: vgk_ref_moments(dev, op); break;
+    case VGK_OP_NORMALISE: vgk_ref_normalise(dev, op); break;
+    case VGK_OP_MERGE: case VGK_OP_CHAIN: break; /* never come here */
     }
     return VGK_OK;
 }

@@ -4,6 +4,7 @@
 #ifndef VGK_CPU_REFERENCE_H
 #define VGK_CPU_REFERENCE_H
 
+#include "cpu.h"
 #include "elements.h"
 
 /* reference_pointwise.c */
@@ -35,6 +36,10 @@ int64_t vgk_pad_source(enum vgk_pad_mode, int64_t size, int64_t begin, int64_t e
 void vgk_ref_reduce(struct vgk_device *, const struct vgk_op *);
 void vgk_ref_norm(struct vgk_device *, const struct vgk_op *);
 void vgk_ref_softmax(struct vgk_device *, const struct vgk_op *);
+
+/* reference_norm.c */
+void vgk_ref_moments(struct vgk_device *, const struct vgk_op *);
+void vgk_ref_normalise(struct vgk_device *, const struct vgk_op *);
 
 /* reference_index.c */
 enum vgk_status vgk_ref_take(struct vgk_device *, const struct vgk_op *, struct vgk_error *);

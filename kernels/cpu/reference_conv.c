@@ -226,7 +226,7 @@ void vgk_ref_pool(struct vgk_device *dev, const struct vgk_op *op)
 struct matmul {
     const struct vgk_op *op;
     struct vgk_tensor a, b, c; /* with out's leading dimensions; c.data NULL = none */
-    bool weights;              /* b is quantised, the same for all batches */
+    bool weights;              /* b is quantised */
 };
 
 /* The tensor with the leading dimensions of out, whatever was 1 repeated. */
@@ -252,8 +252,12 @@ static void matmul_rows(void *arg, int64_t begin, int64_t end, int thread)
     for (int64_t r = begin; r < end; r++) {
         int64_t a = r % rows * m->a.stride[rank - 2], b = 0, c = r % rows * m->c.stride[rank - 2],
                 o = r % rows * y->stride[rank - 2];
-        int64_t k = r / rows;
+        int64_t k = r / rows, place[VGK_MAX_RANK] = {0};
+        int last = m->op->in[1].rank - 1;
         for (int d = rank - 3; d >= 0; k /= y->dim[d--]) {
+            int own = d - (rank - 1 - last); /* the same dimension of in[1] */
+            if (own >= 0)
+                place[own] = m->op->in[1].dim[own] == 1 ? 0 : k % y->dim[d];
             a += k % y->dim[d] * m->a.stride[d];
             b += k % y->dim[d] * m->b.stride[d];
             c += k % y->dim[d] * m->c.stride[d];
@@ -281,8 +285,6 @@ static void matmul_rows(void *arg, int64_t begin, int64_t end, int thread)
                 continue;
             }
             double sum[WIDE] = {0}, row[WIDE], e;
-            int64_t place[VGK_MAX_RANK] = {0};
-            int last = m->op->in[1].rank - 1;
             place[last] = first;
             for (int64_t i = 0; i < depth; i++) {
                 place[last - 1] = i;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Sampling channels-last f32 pictures and volumes: a place is a weighted sum of pixels, all their channels at once. */
 #include "sample.h"
+#include "cpu.h"
 #include "elements.h"
 #include "resample.h"
 

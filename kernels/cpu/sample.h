@@ -5,6 +5,10 @@
 
 #include "cpu.h"
 
+#ifndef VGK_SHARED
+#define VGK_SHARED /* for device code: what marks a function as that */
+#endif
+
 struct vgk_taps {
     int n;
     int64_t index[4]; /* inside 0..size-1, whatever the place is */
@@ -12,7 +16,7 @@ struct vgk_taps {
 };
 
 /* g: the grid's number for this dimension of `size` pixels; at: the output's place in it. */
-void vgk_sample_taps(const struct vgk_sample *, double g, int64_t at, int64_t size, struct vgk_taps *);
+VGK_SHARED void vgk_sample_taps(const struct vgk_sample *, double g, int64_t at, int64_t size, struct vgk_taps *);
 
 extern const struct vgk_cpu_family vgk_cpu_sample; /* sample.c: channels-last f32 */
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Also compiled as device code, by cuda/move.cu. */
 #include "sample.h"
 
 #include <math.h>
 
 /* Into [low, high] by mirrors at both ends. */
-static double reflect(double x, double low, double high)
+VGK_SHARED static double reflect(double x, double low, double high)
 {
     double range = high - low;
     if (!(range > 0))
@@ -13,10 +14,10 @@ static double reflect(double x, double low, double high)
     return low + (d <= range ? d : 2 * range - d);
 }
 
-static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+VGK_SHARED static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
 /* Keys' cubic with a = -0.75 (IEEE Trans. ASSP 29, 1981), t in [0, 1). */
-static void cubic(double t, double *w)
+VGK_SHARED static void cubic(double t, double *w)
 {
     const double a = -0.75;
     double u = t + 1, v = 1 - t, z = 2 - t;
@@ -28,7 +29,7 @@ static void cubic(double t, double *w)
 
 /* at + g as a whole number and a rest in [0, 1], put back into the picture by mirrors or at its border: only whole numbers
  * are added to whole numbers, so that the rest is the same wherever `at` lies. */
-static double offset_place(const struct vgk_sample *p, double g, int64_t at, double last, double *t)
+VGK_SHARED static double offset_place(const struct vgk_sample *p, double g, int64_t at, double last, double *t)
 {
     g = isnan(g) ? -2 - (double)at : clamp(g, -1e9, 1e9);
     double x = (double)at + floor(g), edge = p->align_corners ? 0 : 1; /* mirrors at -edge / 2 and last + edge / 2 */
@@ -49,7 +50,7 @@ static double offset_place(const struct vgk_sample *p, double g, int64_t at, dou
     return x;
 }
 
-void vgk_sample_taps(const struct vgk_sample *p, double g, int64_t at, int64_t size, struct vgk_taps *taps)
+VGK_SHARED void vgk_sample_taps(const struct vgk_sample *p, double g, int64_t at, int64_t size, struct vgk_taps *taps)
 {
     double last = (double)(size - 1), low = p->align_corners ? 0 : -0.5, high = p->align_corners ? last : last + 0.5;
     double x = p->align_corners ? (g + 1) / 2 * last : ((g + 1) * (double)size - 1) / 2;

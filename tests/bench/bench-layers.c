@@ -105,10 +105,10 @@ static enum vgk_status timed_run(struct vgk_device *dev, const struct vgk_op *op
 }
 
 static enum vgk_status timed_read(struct vgk_device *dev, const struct vgk_frame *src, const struct vgk_matrix *m,
-                                  const struct vgk_tensor *dst, struct vgk_error *err)
+                                  const struct vgk_tensor *dst, void *scratch, struct vgk_error *err)
 {
     struct stopwatch w = start();
-    enum vgk_status s = vgk_cpu.frame_read(dev, src, m, dst, err);
+    enum vgk_status s = vgk_cpu.frame_read(dev, src, m, dst, scratch, err);
     stop(&w);
     describe_frame(w.call, "in", src, dst);
     return s;
@@ -116,10 +116,10 @@ static enum vgk_status timed_read(struct vgk_device *dev, const struct vgk_frame
 
 static enum vgk_status timed_write(struct vgk_device *dev, const struct vgk_tensor *src, const struct vgk_matrix *m,
                                    const float low[3], const float high[3], const struct vgk_frame *alpha,
-                                   const struct vgk_frame *dst, struct vgk_error *err)
+                                   const struct vgk_frame *dst, void *scratch, int *nonfinite, struct vgk_error *err)
 {
     struct stopwatch w = start();
-    enum vgk_status s = vgk_cpu.frame_write(dev, src, m, low, high, alpha, dst, err);
+    enum vgk_status s = vgk_cpu.frame_write(dev, src, m, low, high, alpha, dst, scratch, nonfinite, err);
     stop(&w);
     describe_frame(w.call, "out", dst, src);
     return s;

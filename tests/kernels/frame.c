@@ -71,7 +71,7 @@ static void reading(struct vgk_device *dev, int format, int w, int h)
         m.m[i / 4][i % 4] = (float)kit_real(-1, 1);
     for (size_t i = 0; i < g.bytes; i++)
         g.all[i] = (uint8_t)kit_int(0, 255);
-    expect(vgk_cpu.frame_read(dev, &g.f, &m, &t, NULL) == VGK_OK);
+    expect(vgk_cpu.frame_read(dev, &g.f, &m, &t, NULL, NULL) == VGK_OK);
     double worst = 0;
     for (int64_t i = 0; i < vgk_tensor_count(&t); i++) {
         int x = (int)(i % t.dim[3]), y = (int)(i / t.dim[3] % t.dim[2]), k = (int)(i / t.dim[3] / t.dim[2]);
@@ -101,7 +101,7 @@ static void writing(struct vgk_device *dev, int format, int w, int h)
     cpukit_random(&t, -2, 3);
     for (size_t i = 0; i < a.bytes; i++)
         a.all[i] = (uint8_t)kit_int(0, 255);
-    expect(vgk_cpu.frame_write(dev, &t, &m, low, high, alpha ? &a.f : NULL, &g.f, NULL) == VGK_OK);
+    expect(vgk_cpu.frame_write(dev, &t, &m, low, high, alpha ? &a.f : NULL, &g.f, NULL, NULL, NULL) == VGK_OK);
     copy = g;
     copy.all = malloc(g.bytes);
     memcpy(copy.all, g.all, g.bytes);
@@ -175,8 +175,8 @@ static void round_trips(void)
                     for (int x = 0; x < 256; x++)
                         for (int i = 0; i < 3; i++)
                             *sample(&g.f, i, x, y) = (uint8_t)(half ? i ? 128 : x : (x * (1 + 2 * i) + 37 * y) & 255);
-                expect(vgk_cpu.frame_read(dev, &g.f, &in, &t, NULL) == VGK_OK);
-                expect(vgk_cpu.frame_write(dev, &t, &out, low, high, NULL, &back.f, NULL) == VGK_OK);
+                expect(vgk_cpu.frame_read(dev, &g.f, &in, &t, NULL, NULL) == VGK_OK);
+                expect(vgk_cpu.frame_write(dev, &t, &out, low, high, NULL, &back.f, NULL, NULL, NULL) == VGK_OK);
                 int wrong = 0;
                 for (int y = 0; y < 6; y++)
                     for (int x = 0; x < 256; x++)
@@ -201,13 +201,13 @@ static void rounding(void)
     for (int i = 0; i < 24; i++)
         if (isinf(data[i]))
             data[i] = 3e38f;
-    expect(vgk_cpu.frame_write(dev, &t, &m, low, high, NULL, &g.f, NULL) == VGK_OK);
+    expect(vgk_cpu.frame_write(dev, &t, &m, low, high, NULL, &g.f, NULL, NULL, NULL) == VGK_OK);
     for (int i = 0; i < 8; i++)
         expectf(*sample(&g.f, 0, i, 0) == want[i] && *sample(&g.f, 2, i, 0) == want[i], "%d: %d", i,
                 *sample(&g.f, 0, i, 0));
     struct vgk_error err = {{0}};
     g.f.width = 9;
-    expect(vgk_cpu.frame_write(dev, &t, &m, low, high, NULL, &g.f, &err) == VGK_ERR_INVALID &&
+    expect(vgk_cpu.frame_write(dev, &t, &m, low, high, NULL, &g.f, NULL, NULL, &err) == VGK_ERR_INVALID &&
            strstr(err.text, "f32[1,3,1,8]"));
     free(g.all);
 }

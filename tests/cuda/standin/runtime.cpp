@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* A stand-in for libcudart: host memory as device memory, streams as queues.  Work runs as late as it may, and in a seeded
+ * order between streams, so that a missing wait shows as wrong data instead of passing by luck.  Device memory is filled
+ * with 0xff (NaN) when it is taken, and poisoned for AddressSanitizer except inside kernels and copies: a host that reads
+ * it is found.  Copies check that addresses are of the kind that they are said to be.
+ *
+ * Threads may call at the same time; one lock makes them take turns. */
+#include "standin.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
+#endif
+
+namespace standin {
+
+void run_grid(const char *name, dim3 grid, dim3 block, int seed, std::function<void()> &body);
+
+struct event {
+    unsigned long recorded = 0, reached = 0;
+    int waits = 0; /* queued ones */
+};
+
+struct work {
+    std::function<void()> body;
+    event *wait, *record;
+    unsigned long generation;
+};
+
+struct stream {
+    std::deque<work> queue;
+};
+
+static std::recursive_mutex lock;
+static std::set<stream *> streams;
+static std::set<event *> events;
+static std::map<char *, size_t> device_blocks, pinned_blocks;
+static size_t device_bytes;
+static cudaError_t last_error;
+static int open_depth;
+static long calls;
+
+static long setting(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? atol(text) : otherwise;
+}
+
+static int seed() { return (int)setting("VIDGEN_STANDIN_SEED", 0); }
+
+static unsigned next_random()
+{
+    static uint64_t state;
+    if (!state)
+        state = (uint64_t)seed() * 2 + 1;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(state >> 33);
+}
+
+static cudaError_t done(cudaError_t e)
+{
+    if (e != cudaSuccess)
+        last_error = e;
+    return e;
+}
+
+/* A call of the runtime: counted, and true when the device is lost. */
+static bool call()
+{
+    long fail_at = setting("VIDGEN_STANDIN_FAIL", 0);
+    calls = fail_at ? calls + 1 : 0;
+    return fail_at && calls >= fail_at;
+}
+
+#define CALL() \
+    std::lock_guard<std::recursive_mutex> guard(lock); \
+    if (call()) \
+        return done(cudaErrorDevicesUnavailable)
+
+static void open_memory()
+{
+    if (!open_depth++)
+        for (auto &b : device_blocks)
+            ASAN_UNPOISON_MEMORY_REGION(b.first, b.second);
+}
+
+static void close_memory()
+{
+    if (!--open_depth)
+        for (auto &b : device_blocks)
+            ASAN_POISON_MEMORY_REGION(b.first, b.second);
+}
+
+static bool within(std::map<char *, size_t> &blocks, const void *p, size_t n)
+{
+    auto i = blocks.upper_bound((char *)p);
+    if (i == blocks.begin())
+        return false;
+    --i;
+    return (char *)p + n <= i->first + i->second;
+}
+
+static bool runnable(stream *s)
+{
+    return !s->queue.empty() && !(s->queue.front().wait && s->queue.front().wait->reached < s->queue.front().generation);
+}
+
+static void run_one(stream *s)
+{
+    work w = std::move(s->queue.front());
+    s->queue.pop_front();
+    if (w.body) {
+        open_memory();
+        w.body();
+        close_memory();
+    }
+    if (w.wait)
+        w.wait->waits--;
+    if (w.record && w.record->reached < w.generation)
+        w.record->reached = w.generation;
+}
+
+static bool run_any()
+{
+    std::vector<stream *> can;
+    for (stream *s : streams)
+        if (runnable(s))
+            can.push_back(s);
+    if (can.empty())
+        return false;
+    run_one(can[next_random() % can.size()]);
+    return true;
+}
+
+static void run_until(std::function<bool()> reached)
+{
+    while (!reached())
+        if (!run_any())
+            fail("streams are deadlocked: a wait for an event that nobody records");
+}
+
+static stream *known(cudaStream_t s)
+{
+    if (!streams.count((stream *)s))
+        fail("a stream that does not exist (the default stream is not used)");
+    return (stream *)s;
+}
+
+static event *known(cudaEvent_t e)
+{
+    if (!events.count((event *)e))
+        fail("an event that does not exist");
+    return (event *)e;
+}
+
+static void push(cudaStream_t s, std::function<void()> body)
+{
+    known(s)->queue.push_back({std::move(body), nullptr, nullptr, 0});
+}
+
+void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t s, std::function<void()> body)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    if (call()) {
+        done(cudaErrorDevicesUnavailable);
+        return;
+    }
+    unsigned long n = (unsigned long)block.x * block.y * block.z;
+    if (!n || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > 2147483647u || grid.y > 65535 ||
+        grid.z > 65535 || shared > 48 * 1024) {
+        fprintf(stderr, "standin: %s: bad launch (%u,%u,%u) x (%u,%u,%u)\n", name, grid.x, grid.y, grid.z, block.x, block.y,
+                block.z);
+        done(cudaErrorInvalidConfiguration);
+        return;
+    }
+    push(s, [=]() mutable { run_grid(name, grid, block, seed(), body); });
+}
+
+/* Rows of `width` bytes.  Pageable memory: what goes up is taken now, what comes down is waited for. */
+static cudaError_t copy(char *to, size_t to_pitch, const char *from, size_t from_pitch, size_t width, size_t rows,
+                        cudaMemcpyKind kind, cudaStream_t s)
+{
+    if (!width || !rows)
+        return cudaSuccess;
+    size_t to_bytes = to_pitch * (rows - 1) + width, from_bytes = from_pitch * (rows - 1) + width;
+    bool up = kind == cudaMemcpyHostToDevice, down = kind == cudaMemcpyDeviceToHost;
+    if (within(device_blocks, to, to_bytes) == down || within(device_blocks, from, from_bytes) == up ||
+        to_pitch < width || from_pitch < width)
+        return done(cudaErrorInvalidValue);
+    if (up && !within(pinned_blocks, from, from_bytes)) {
+        std::vector<char> staged(width * rows);
+        for (size_t y = 0; y < rows; y++)
+            memcpy(&staged[y * width], from + y * from_pitch, width);
+        push(s, [=] {
+            for (size_t y = 0; y < rows; y++)
+                memcpy(to + y * to_pitch, &staged[y * width], width);
+        });
+        return cudaSuccess;
+    }
+    push(s, [=] {
+        for (size_t y = 0; y < rows; y++)
+            memcpy(to + y * to_pitch, from + y * from_pitch, width);
+    });
+    if (down && !within(pinned_blocks, to, to_bytes))
+        run_until([&] { return known(s)->queue.empty(); });
+    return cudaSuccess;
+}
+
+}
+
+using namespace standin;
+
+extern "C" {
+
+cudaError_t CUDARTAPI cudaDriverGetVersion(int *v)
+{
+    *v = (int)setting("VIDGEN_STANDIN_DRIVER", CUDART_VERSION);
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaRuntimeGetVersion(int *v)
+{
+    *v = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGetDeviceCount(int *n)
+{
+    CALL();
+    int driver;
+    cudaDriverGetVersion(&driver);
+    *n = driver ? 1 : 0;
+    return done(driver < CUDART_VERSION / 1000 * 1000 ? cudaErrorInsufficientDriver : cudaSuccess);
+}
+
+cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
+{
+    CALL();
+    memset(p, 0, sizeof *p);
+    snprintf(p->name, sizeof p->name, "stand-in");
+    p->major = 8;
+    p->minor = 6;
+    p->totalGlobalMem = (size_t)setting("VIDGEN_STANDIN_MEMORY", 2l << 30);
+    return done(device ? cudaErrorInvalidDevice : cudaSuccess);
+}
+
+cudaError_t CUDARTAPI cudaSetDevice(int device)
+{
+    CALL();
+    return done(device ? cudaErrorInvalidDevice : cudaSuccess);
+}
+
+cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    CALL();
+    *total = (size_t)setting("VIDGEN_STANDIN_MEMORY", 2l << 30);
+    *free_bytes = *total > device_bytes ? *total - device_bytes : 0;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaMalloc(void **p, size_t n)
+{
+    CALL();
+    char *block = nullptr;
+    if (device_bytes + n > (size_t)setting("VIDGEN_STANDIN_MEMORY", 2l << 30) ||
+        posix_memalign((void **)&block, 256, n ? n : 1))
+        return done(cudaErrorMemoryAllocation);
+    memset(block, 0xff, n);
+    device_blocks[block] = n;
+    device_bytes += n;
+    ASAN_POISON_MEMORY_REGION(block, n);
+    *p = block;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaFree(void *p)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock); /* works on a lost device, as everything that gives back */
+    auto i = device_blocks.find((char *)p);
+    if (!p)
+        return cudaSuccess;
+    if (i == device_blocks.end())
+        fail("a block is freed that is no device memory");
+    while (run_any()) /* it waits for everything */
+        ;
+    ASAN_UNPOISON_MEMORY_REGION(i->first, i->second);
+    device_bytes -= i->second;
+    device_blocks.erase(i);
+    free(p);
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t n, unsigned flags)
+{
+    CALL();
+    if (posix_memalign(p, 256, n ? n : 1))
+        return done(cudaErrorMemoryAllocation);
+    pinned_blocks[(char *)*p] = n;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaMallocHost(void **p, size_t n) { return cudaHostAlloc(p, n, 0); }
+
+cudaError_t CUDARTAPI cudaFreeHost(void *p)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    if (p && !pinned_blocks.erase((char *)p))
+        fail("a block is freed that is no pinned memory");
+    free(p);
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind kind, cudaStream_t s)
+{
+    CALL();
+    return copy((char *)to, n, (const char *)from, n, n, 1, kind, s);
+}
+
+/* Waits for everything, as the default stream does. */
+cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t n, cudaMemcpyKind kind)
+{
+    CALL();
+    while (run_any())
+        ;
+    stream once;
+    streams.insert(&once);
+    cudaError_t e = copy((char *)to, n, (const char *)from, n, n, 1, kind, (cudaStream_t)&once);
+    run_until([&] { return once.queue.empty(); });
+    streams.erase(&once);
+    return e;
+}
+
+cudaError_t CUDARTAPI cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                                        size_t rows, cudaMemcpyKind kind, cudaStream_t s)
+{
+    CALL();
+    return copy((char *)to, to_pitch, (const char *)from, from_pitch, width, rows, kind, s);
+}
+
+cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s)
+{
+    CALL();
+    if (!within(device_blocks, p, n))
+        return done(cudaErrorInvalidValue);
+    push(s, [=] { memset(p, value, n); });
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
+{
+    CALL();
+    stream *made = new stream;
+    streams.insert(made);
+    *s = (cudaStream_t)made;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
+{
+    CALL();
+    run_until([&] { return known(s)->queue.empty(); });
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    run_until([&] { return known(s)->queue.empty(); });
+    streams.erase((stream *)s);
+    delete (stream *)s;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
+{
+    CALL();
+    event *made = new event;
+    events.insert(made);
+    *e = (cudaEvent_t)made;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+{
+    CALL();
+    event *v = known(e);
+    known(s)->queue.push_back({nullptr, nullptr, v, ++v->recorded});
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
+{
+    CALL();
+    event *v = known(e);
+    v->waits++;
+    known(s)->queue.push_back({nullptr, v, nullptr, v->recorded});
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
+{
+    CALL();
+    event *v = known(e);
+    unsigned long generation = v->recorded;
+    run_until([&] { return v->reached >= generation; });
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    event *v = known(e);
+    if (v->waits)
+        fail("an event is destroyed that a stream still has to wait for");
+    run_until([&] { return v->reached >= v->recorded; });
+    events.erase(v);
+    delete v;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGetLastError(void)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    cudaError_t e = last_error;
+    last_error = cudaSuccess;
+    return e;
+}
+
+const char *CUDARTAPI cudaGetErrorString(cudaError_t e)
+{
+    switch (e) {
+    case cudaSuccess: return "no error";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorInvalidDevice: return "invalid device ordinal";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
+    default: return "unrecognized error code";
+    }
+}
+
+const char *CUDARTAPI cudaGetErrorName(cudaError_t e)
+{
+    return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
+}
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* device=cuda in pipelines, on the stand-in for the device (tests/cuda/standin). */
+#include "pipeline.h"
+
+#define SOURCE(format) \
+  "videotestsrc num-buffers=2 pattern=zone-plate kx2=8 ky2=8 ! video/x-raw,format=" format ",width=36,height=27 ! "
+
+/* What `vidgen` says that it ran on; NULL: nothing. */
+static gchar *
+active_device (Play *play)
+{
+  GstElement *element = gst_bin_get_by_name (GST_BIN (play->pipeline), "v");
+  gchar *device;
+
+  g_object_get (element, "active-device", &device, NULL);
+  gst_object_unref (element);
+  return device;
+}
+
+static guint64
+counter (Play *play, const gchar *name)
+{
+  GstElement *element = gst_bin_get_by_name (GST_BIN (play->pipeline), "v");
+  GstStructure *stats;
+  guint64 value = G_MAXUINT64;
+
+  g_object_get (element, "stats", &stats, NULL);
+  gst_structure_get_uint64 (stats, name, &value);
+  gst_structure_free (stats);
+  gst_object_unref (element);
+  return value;
+}
+
+static void
+check_device (Play *play, const gchar *begins)
+{
+  gchar *device = active_device (play);
+
+  fail_unless (device && g_str_has_prefix (device, begins), "%s", device);
+  g_free (device);
+}
+
+/* The largest difference of two runs' values, and whether there is one at all. */
+static gint
+difference (Play *a, Play *b)
+{
+  gint most = 0;
+
+  fail_unless_equals_int (a->frames->len, b->frames->len);
+  for (guint i = 0; i < a->frames->len; i++) {
+    GByteArray *x = g_ptr_array_index (a->frames, i), *y = g_ptr_array_index (b->frames, i);
+
+    fail_unless_equals_int (x->len, y->len);
+    for (guint k = 0; k < x->len; k++)
+      most = MAX (most, ABS (x->data[k] - y->data[k]));
+  }
+  return most;
+}
+
+static Play *
+run_on (const gchar *format, const gchar *settings)
+{
+  gchar *line = g_strdup_printf (SOURCE ("%s") "vidgen name=v %s ! " SINK, format, settings);
+  Play *play = play_new (line);
+
+  g_free (line);
+  gst_element_set_state (play->pipeline, GST_STATE_PLAYING);
+  play_wait (play, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  return play;
+}
+
+GST_START_TEST (test_equals_cpu)
+{
+  static const gchar *const formats[] = {"RGB", "I420", "NV12", "BGRx", "ARGB", "GBR"};
+
+  for (guint i = 0; i < G_N_ELEMENTS (formats); i++) {
+    const gchar *model = i % 2 ? "upscale2x" : "style3";
+    gchar *on_cuda = g_strdup_printf ("device=cuda model-file=%s", model),
+          *on_cpu = g_strdup_printf ("device=cpu model-file=%s", model);
+    Play *a = run_on (formats[i], on_cuda), *b = run_on (formats[i], on_cpu);
+
+    check_device (a, "cuda (stand-in");
+    check_device (b, "cpu");
+    fail_unless (difference (a, b) <= 3, "%s %s: %d", model, formats[i], difference (a, b));
+    fail_unless_equals_uint64 (counter (a, "device-memory-peak"), a->plan_bytes);
+    fail_unless_equals_uint64 (counter (a, "tiles-rescued"), 0);
+    play_stop (a);
+    play_stop (b);
+    play_ok (a, 2);
+    play_ok (b, 2);
+    play_free (a);
+    play_free (b);
+    g_free (on_cuda);
+    g_free (on_cpu);
+  }
+}
+GST_END_TEST;
+
+/* Tiles of a frame equal the frame, and single precision differs from half. */
+GST_START_TEST (test_tiles_and_precision)
+{
+  Play *whole = run_on ("I420", "device=cuda model-file=upscale2x"),
+       *tiles = run_on ("I420", "device=cuda model-file=upscale2x tile-width=28 tile-height=27"),
+       *single = run_on ("I420", "device=cuda model-file=upscale2x precision=fp32");
+
+  fail_unless (counter (tiles, "tiles") > counter (whole, "tiles"));
+  fail_unless_equals_int (difference (whole, tiles), 0);
+  fail_unless (difference (whole, single) >= 1 && difference (whole, single) <= 3);
+  play_stop (whole);
+  play_stop (tiles);
+  play_stop (single);
+  play_ok (whole, 2);
+  play_ok (tiles, 2);
+  play_ok (single, 2);
+  play_free (whole);
+  play_free (tiles);
+  play_free (single);
+}
+GST_END_TEST;
+
+GST_START_TEST (test_auto)
+{
+  Play *play = run_on ("RGB", "model-file=upscale2x");
+
+  check_device (play, "cuda (stand-in");
+  play_stop (play);
+  play_ok (play, 2);
+  play_free (play);
+
+  g_setenv ("VIDGEN_STANDIN_DRIVER", "0", TRUE);
+  play = run_on ("RGB", "model-file=upscale2x");
+  g_unsetenv ("VIDGEN_STANDIN_DRIVER");
+  check_device (play, "cpu");
+  play_stop (play);
+  play_ok (play, 2);
+  fail_unless_equals_int (play->warnings, 0);
+  play_free (play);
+}
+GST_END_TEST;
+
+/* One error, with all these words. */
+static void
+check_refused (const gchar *settings, const gchar *const *words)
+{
+  Play *play = run_on ("RGB", settings);
+
+  fail_unless_equals_int (play->errors, 1);
+  fail_unless_equals_int (play->frames->len, 0);
+  for (; *words; words++)
+    fail_unless (strstr (play->error->message, *words), "'%s' is not in: %s", *words, play->error->message);
+  play_stop (play);
+  play_free (play);
+}
+
+GST_START_TEST (test_refusals)
+{
+  gchar *modules = g_strdup (g_getenv ("VIDGEN_MODULE_PATH"));
+
+  g_setenv ("VIDGEN_MODULE_PATH", "/nonexistent:/neither", TRUE);
+  check_refused ("device=cuda", (const gchar *const[]){"vidgen-cuda.so", "/nonexistent:/neither", "device to cpu", NULL});
+  g_setenv ("VIDGEN_MODULE_PATH", modules, TRUE);
+  g_free (modules);
+  g_setenv ("VIDGEN_STANDIN_DRIVER", "12040", TRUE);
+  check_refused ("device=cuda", (const gchar *const[]){"driver is for CUDA 12.4", "13.0 or newer", NULL});
+  g_setenv ("VIDGEN_STANDIN_DRIVER", "0", TRUE);
+  check_refused ("device=cuda", (const gchar *const[]){"no NVIDIA driver", "libcuda.so.1", NULL});
+  g_unsetenv ("VIDGEN_STANDIN_DRIVER");
+  check_refused ("device=cuda cuda-device-id=3", (const gchar *const[]){"cuda-device-id", "got 3", NULL});
+  check_refused ("device=cpu precision=fp16", (const gchar *const[]){"precision=fp16", "auto or fp32", NULL});
+  g_setenv ("VIDGEN_STANDIN_MEMORY", "300000", TRUE);
+  check_refused ("device=cuda model-file=style3", (const gchar *const[]){"max-device-memory", NULL});
+  g_unsetenv ("VIDGEN_STANDIN_MEMORY");
+  check_refused ("device=cuda max-device-memory=100000", (const gchar *const[]){"max-device-memory is 100000", NULL});
+}
+GST_END_TEST;
+
+/* The device is lost between two frames: one error, and the pipeline ends. */
+GST_START_TEST (test_lost)
+{
+  Play *play = play_new ("videotestsrc num-buffers=20 ! video/x-raw,format=RGB,width=32,height=24 ! "
+                         "vidgen name=v device=cuda model-file=upscale2x ! queue max-size-buffers=1 ! " SINK);
+  guint frames;
+
+  gst_element_set_state (play->pipeline, GST_STATE_PAUSED);
+  fail_unless (gst_element_get_state (play->pipeline, NULL, NULL, 20 * GST_SECOND) == GST_STATE_CHANGE_SUCCESS);
+  g_setenv ("VIDGEN_STANDIN_FAIL", "40", TRUE);
+  gst_element_set_state (play->pipeline, GST_STATE_PLAYING);
+  play_wait (play, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  frames = play->frames->len;
+  fail_unless_equals_int (play->errors, 1);
+  fail_unless (strstr (play->error->message, "busy or unavailable"), "%s", play->error->message);
+  fail_unless (frames < 20);
+  play_stop (play);
+  g_unsetenv ("VIDGEN_STANDIN_FAIL");
+  play_free (play);
+}
+GST_END_TEST;
+
+/* Two at a time, each with threads of its own. */
+GST_START_TEST (test_side_by_side)
+{
+  Play *a = play_new (SOURCE ("RGB") "queue ! vidgen name=v device=cuda model-file=upscale2x ! queue ! " SINK),
+       *b = play_new (SOURCE ("RGB") "queue ! vidgen name=v device=cuda model-file=style3 ! queue ! " SINK),
+       *alone_a = run_on ("RGB", "device=cuda model-file=upscale2x"), *alone_b = run_on ("RGB", "device=cuda model-file=style3");
+
+  gst_element_set_state (a->pipeline, GST_STATE_PLAYING);
+  gst_element_set_state (b->pipeline, GST_STATE_PLAYING);
+  play_wait (a, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  play_wait (b, GST_MESSAGE_EOS | GST_MESSAGE_ERROR);
+  fail_unless_equals_int (difference (a, alone_a), 0);
+  fail_unless_equals_int (difference (b, alone_b), 0);
+  play_stop (a);
+  play_stop (b);
+  play_stop (alone_a);
+  play_stop (alone_b);
+  play_ok (a, 2);
+  play_ok (b, 2);
+  play_free (a);
+  play_free (b);
+  play_free (alone_a);
+  play_free (alone_b);
+}
+GST_END_TEST;
+
+static Suite *
+cuda_suite (void)
+{
+  Suite *s = suite_create ("cuda");
+  TCase *tc = tcase_create ("all");
+
+  tcase_set_timeout (tc, 300);
+  suite_add_tcase (s, tc);
+  tcase_add_test (tc, test_equals_cpu);
+  tcase_add_test (tc, test_tiles_and_precision);
+  tcase_add_test (tc, test_auto);
+  tcase_add_test (tc, test_refusals);
+  tcase_add_test (tc, test_lost);
+  tcase_add_test (tc, test_side_by_side);
+  return s;
+}
+
+GST_CHECK_MAIN (cuda)
