@@ -265,6 +265,7 @@ __attribute__((visibility("default"))) const char vgk_cuda_version[] = VERSION;
 __attribute__((visibility("default"))) const struct vgk_backend vgk_cuda = {
     .name = "cuda",
     .half = true,
+    .chains = true,
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,
