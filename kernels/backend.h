@@ -30,6 +30,12 @@ struct vgk_device_options {
                               of a device (JSON); such a device has no memory to give.  NULL: a real one */
 };
 
+/* The largest frames of a flight. */
+struct vgk_flight_size {
+    int width, height; /* pixels */
+    bool halved;       /* all have halved chroma */
+};
+
 struct vgk_need {
     size_t packed;  /* bytes of constants in the kernel's order, 0 = uses the tensors as they are */
     size_t scratch; /* bytes, all threads together; free for others after the op */
@@ -89,8 +95,8 @@ struct vgk_backend {
 
     /* Tiles in flight: while one is computed, the next goes up to the device and the one before comes down, and nobody waits
      * but for a whole tile.  All NULL where there is nothing to gain by that.
-     * flight_bytes: what flights_open wants of the device's memory (`memory`, the caller's) for frames of up to so many
-     * pixels, width and height; *host: what it takes of the host's (pinned, not counted elsewhere).
+     * flight_bytes: what flights_open wants of the device's memory (`memory`, the caller's) for frames of up to this size;
+     * *host: what it takes of the host's (pinned, not counted elsewhere).
      * flight_begin: flight k, 0 to VGK_FLIGHTS - 1, which must have been waited for; `in` is copied, and may be changed when
      * this returns.  *in_there, *out_there: where the frames will lie on the device, to be given to frame_read (any time
      * until the flight begins anew) and frame_write (until flight_end: it then does not wait and tells nothing).
@@ -98,9 +104,11 @@ struct vgk_backend {
      * flight_wait: waits for it, and copies the result to `out` (NULL: nobody wants it), which looks as it did for
      * flight_begin; *nonfinite as of frame_write.  Errors are those of all that was given to the device before flight_end.
      * A flight that did not come to its end is given up by this. */
-    size_t (*flight_bytes)(const struct vgk_device *, const int in[2], const int out[2], size_t *host);
-    enum vgk_status (*flights_open)(struct vgk_device *, const int in[2], const int out[2], void *memory,
-                                    struct vgk_flights **, struct vgk_error *);
+    size_t (*flight_bytes)(const struct vgk_device *, const struct vgk_flight_size *in, const struct vgk_flight_size *out,
+                           size_t *host);
+    enum vgk_status (*flights_open)(struct vgk_device *, const struct vgk_flight_size *in,
+                                    const struct vgk_flight_size *out, void *memory, struct vgk_flights **,
+                                    struct vgk_error *);
     void (*flights_close)(struct vgk_device *, struct vgk_flights **);
     enum vgk_status (*flight_begin)(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_frame *in,
                                     const struct vgk_frame *out, struct vgk_frame *in_there,

@@ -440,10 +440,12 @@ static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
                   (p->norms.mode == VG_NORM_EXACT || p->norms.mode == VG_NORM_TILE) && !p->exact;
     if (!r->flights || !single || !p->backend->flight_bytes)
         return;
-    p->flight_in[0] = x->tile;
-    p->flight_in[1] = y->tile;
-    vg_plan_largest_output(p, p->flight_out);
-    p->flight_bytes = p->backend->flight_bytes(p->device, p->flight_in, p->flight_out, &p->staging_bytes);
+    bool halved = r->chroma_x == 2 && r->chroma_y == 2;
+    int out[2];
+    vg_plan_largest_output(p, out);
+    p->flight_in = (struct vgk_flight_size){x->tile, y->tile, halved};
+    p->flight_out = (struct vgk_flight_size){out[0], out[1], halved};
+    p->flight_bytes = p->backend->flight_bytes(p->device, &p->flight_in, &p->flight_out, &p->staging_bytes);
     size_t needed = vg_plan_arrange(p);
     if (needed <= budget(p->backend, p->device, r->max_bytes))
         return;

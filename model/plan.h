@@ -31,7 +31,7 @@ const char *vg_norm_mode_name(enum vg_norm_mode); /* "exact", "previous" ... */
 
 struct vg_plan_request {
     int width, height;        /* of the frame, 1 to 16384 */
-    int chroma_x, chroma_y;   /* 2 where the format halves chroma, else 1 (0 reads as 1) */
+    int chroma_x, chroma_y;   /* 2 where the format halves chroma, else 1 (0 reads as 1); what flies has such a format */
     int tile_width, tile_height; /* 0 = the plan's choice; the frame's size or more: one tile, whatever it takes */
     int overlap_x, overlap_y; /* -1 = as the model needs */
     enum vg_norm_mode norm_mode;

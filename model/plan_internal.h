@@ -32,7 +32,7 @@ struct vg_plan {
     bool rescue_streams;      /* its packed weights stay in host memory */
     size_t rescue_bytes;      /* what the arena has more because of it */
     size_t flight_bytes, staging_bytes; /* see vg_plan_info */
-    int flight_in[2], flight_out[2];    /* the largest frames in flight, width and height */
+    struct vgk_flight_size flight_in, flight_out;
     size_t room;              /* of it apart from activations, as reckoned before the frame was cut */
     size_t beside;            /* room, and what the norms need */
     struct vg_plan_norms {

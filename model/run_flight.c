@@ -5,7 +5,7 @@
 enum vgk_status vg_run_flight_open(struct vg_run *r, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
-    return p->flight_bytes ? p->backend->flights_open(p->device, p->flight_in, p->flight_out,
+    return p->flight_bytes ? p->backend->flights_open(p->device, &p->flight_in, &p->flight_out,
                                                       r->arena + p->norms.flights_at, &r->flights, err)
                            : VGK_OK;
 }

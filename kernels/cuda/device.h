@@ -53,9 +53,11 @@ enum vgk_status vgk_cuda_frame_write(struct vgk_device *, const struct vgk_tenso
                                      const struct vgk_frame *, void *scratch, int *nonfinite, struct vgk_error *);
 
 /* flights.c */
-size_t vgk_cuda_flight_bytes(const struct vgk_device *, const int in[2], const int out[2], size_t *host);
-enum vgk_status vgk_cuda_flights_open(struct vgk_device *, const int in[2], const int out[2], void *memory,
-                                      struct vgk_flights **, struct vgk_error *);
+size_t vgk_cuda_flight_bytes(const struct vgk_device *, const struct vgk_flight_size *in,
+                             const struct vgk_flight_size *out, size_t *host);
+enum vgk_status vgk_cuda_flights_open(struct vgk_device *, const struct vgk_flight_size *in,
+                                      const struct vgk_flight_size *out, void *memory, struct vgk_flights **,
+                                      struct vgk_error *);
 void vgk_cuda_flights_close(struct vgk_device *, struct vgk_flights **);
 enum vgk_status vgk_cuda_flight_begin(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_frame *in,
                                       const struct vgk_frame *out, struct vgk_frame *in_there, struct vgk_frame *out_there,

@@ -24,16 +24,28 @@ struct vgk_flights {
     struct flight flight[VGK_FLIGHTS];
     uint8_t *pinned, *memory; /* memory: for the frame that goes out */
     cudaStream_t up, down;
+    size_t in_bytes, out_bytes; /* there is room for */
 };
 
 static size_t flags_bytes(void) { return vgk_round_up(sizeof(struct vgk_cu_flags), VGK_ALIGN); }
 
-static size_t frame_bytes(const struct vgk_device *dev, const int size[2])
+static size_t staged_bytes(const struct vgk_frame *f)
 {
-    return vgk_round_up(vgk_cuda_frame_scratch(dev, size[0], size[1]), VGK_ALIGN);
+    struct vgk_frame staged;
+    uint8_t *base = (uint8_t *)VGK_ALIGN; /* any address: only where it ends is of interest */
+    return (size_t)(vgk_cuda_stage(f, base, &staged) - base);
 }
 
-size_t vgk_cuda_flight_bytes(const struct vgk_device *dev, const int in[2], const int out[2], size_t *host)
+/* The most that a frame of these pixels takes: of those with halved chroma I420, else any. */
+static size_t frame_bytes(const struct vgk_device *dev, const struct vgk_flight_size *size)
+{
+    struct vgk_frame f = {.layout = VGK_FRAME_I420, .width = size->width, .height = size->height};
+    return size->halved ? staged_bytes(&f)
+                        : vgk_round_up(vgk_cuda_frame_scratch(dev, size->width, size->height), VGK_ALIGN);
+}
+
+size_t vgk_cuda_flight_bytes(const struct vgk_device *dev, const struct vgk_flight_size *in,
+                             const struct vgk_flight_size *out, size_t *host)
 {
     *host = VGK_FLIGHTS * (frame_bytes(dev, in) + frame_bytes(dev, out) + flags_bytes());
     return VGK_FLIGHTS * frame_bytes(dev, in) + frame_bytes(dev, out);
@@ -80,10 +92,10 @@ static enum vgk_status open_all(struct vgk_device *dev, struct vgk_flights *f, s
     return VGK_OK;
 }
 
-enum vgk_status vgk_cuda_flights_open(struct vgk_device *dev, const int in[2], const int out[2], void *memory,
-                                      struct vgk_flights **flights, struct vgk_error *err)
+enum vgk_status vgk_cuda_flights_open(struct vgk_device *dev, const struct vgk_flight_size *in,
+                                      const struct vgk_flight_size *out, void *memory, struct vgk_flights **flights, struct vgk_error *err)
 {
-    size_t host, each = frame_bytes(dev, in);
+    size_t host;
     struct vgk_flights *f = *flights = calloc(1, sizeof *f);
     if (!f)
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for tiles in flight");
@@ -93,16 +105,18 @@ enum vgk_status vgk_cuda_flights_open(struct vgk_device *dev, const int in[2], c
         vgk_cuda_flights_close(dev, flights);
         return s;
     }
+    f->in_bytes = frame_bytes(dev, in);
+    f->out_bytes = frame_bytes(dev, out);
     uint8_t *pinned = f->pinned;
     for (int k = 0; k < VGK_FLIGHTS; k++) {
         struct flight *g = &f->flight[k];
         g->host_in = pinned;
-        g->host_out = g->host_in + each;
-        g->host_flags = (struct vgk_cu_flags *)(g->host_out + frame_bytes(dev, out));
+        g->host_out = g->host_in + f->in_bytes;
+        g->host_flags = (struct vgk_cu_flags *)(g->host_out + f->out_bytes);
         pinned = (uint8_t *)g->host_flags + flags_bytes();
-        g->memory = (uint8_t *)memory + (size_t)k * each;
+        g->memory = (uint8_t *)memory + (size_t)k * f->in_bytes;
     }
-    f->memory = (uint8_t *)memory + VGK_FLIGHTS * each;
+    f->memory = (uint8_t *)memory + VGK_FLIGHTS * f->in_bytes;
     return VGK_OK;
 }
 
@@ -123,12 +137,18 @@ enum vgk_status vgk_cuda_flight_begin(struct vgk_device *dev, struct vgk_flights
 {
     struct flight *g = &f->flight[k], *before = &f->flight[(k + 1) % VGK_FLIGHTS];
     struct vgk_frame host;
+    size_t bytes = staged_bytes(in);
     g->ended = false;
+    g->out_bytes = staged_bytes(out);
+    if (bytes > f->in_bytes || g->out_bytes > f->out_bytes)
+        return vgk_fail(err, VGK_ERR_INVALID, "frames of %dx%d and %dx%d take %zu and %zu bytes, there is room for %zu and "
+                        "%zu: the format or the size is not what was planned", in->width, in->height, out->width,
+                        out->height, bytes, g->out_bytes, f->in_bytes, f->out_bytes);
     vgk_cuda_stage(in, g->host_in, &host);
     copy_frame(in, &host);
-    size_t bytes = (size_t)(vgk_cuda_stage(in, g->memory, in_there) - g->memory);
+    vgk_cuda_stage(in, g->memory, in_there);
     vgk_cuda_stage(out, g->host_out, &g->out);
-    g->out_bytes = (size_t)(vgk_cuda_stage(out, f->memory, out_there) - f->memory);
+    vgk_cuda_stage(out, f->memory, out_there);
     in_there->device = out_there->device = true;
     VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
     VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);

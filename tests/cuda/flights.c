@@ -253,6 +253,23 @@ static void given_up(void)
     vg_model_unref(&m);
 }
 
+/* Frames that take more room than was planned are refused. */
+static void wrong_format(void)
+{
+    struct vg_model *m = load("upscale2x");
+    struct vgk_error err = {{0}};
+    struct planned p;
+    struct vg_plan_request r = {.width = 24, .height = 20, .chroma_x = 2, .chroma_y = 2, .flights = true};
+    struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 24, 20, true), out = nets_picture(VGK_FRAME_PACKED, 48, 40, false);
+    struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
+    expect(open_plan(cuda, m, r, &p, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &in.f, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "room for"));
+    expect(vg_run_flying(p.run) == 0);
+    free(in.data), free(out.data);
+    close_plan(&p);
+    vg_model_unref(&m);
+}
+
 /* --- faults, memory --- */
 
 static void set(const char *name, long value)
@@ -403,6 +420,7 @@ int main(int argc, char **argv)
     run(same_bytes);
     run(overflow);
     run(given_up);
+    run(wrong_format);
     run(recordings);
     run(not_recorded);
     run(lost_at_every_call);

@@ -102,7 +102,7 @@ MUTANTS = [
      "    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);\n",
      "    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);\n"
      "    VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);\n", FLIGHTS),
-    ("flight-one-room-for-two", "flights.c", "(uint8_t *)memory + (size_t)k * each;", "memory;", FLIGHTS),
+    ("flight-one-room-for-two", "flights.c", "(uint8_t *)memory + (size_t)k * f->in_bytes;", "memory;", FLIGHTS),
     ("flight-flags-stay", "flights.c",
      "    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);\n"
      "    VGK_CUDA_TRY(cudaEventRecord", "    VGK_CUDA_TRY(cudaEventRecord", FLIGHTS),
