@@ -142,6 +142,7 @@ static gboolean
 gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
+  gboolean late = FALSE;
   GstCaps *caps;
 
   if (GST_EVENT_IS_SERIALIZED (event) && GST_EVENT_TYPE (event) != GST_EVENT_FLUSH_STOP)
@@ -162,7 +163,10 @@ gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
       gst_vidgen_runner_flush (&self->runner);
       break;
     case GST_EVENT_GAP:
-      if (gst_structure_has_field (gst_event_get_structure (event), GST_VIDGEN_GAP_DROPPED)) {
+      if (self->runner.asked &&
+          !gst_structure_get_boolean (gst_event_get_structure (event), GST_VIDGEN_GAP_LATE, &late))
+        break; /* a tile's */
+      if (late) {
         gst_vidgen_runner_count_dropped (&self->runner);
         self->runner.late = TRUE;
         if (gst_vidgen_window_hold (&self->runner.window, event))

@@ -228,6 +228,17 @@ gst_vidgen_runner_count_dropped (GstVidgenRunner *self)
 }
 
 GstFlowReturn
+gst_vidgen_runner_drain (GstVidgenRunner *self)
+{
+  GstFlowReturn landed = gst_vidgen_runner_land (self), ret;
+
+  if (self->window.n_tiles)
+    self->in_frame = FALSE; /* more tiles of the frame in work, if they come, begin it anew */
+  ret = gst_vidgen_window_drain (&self->window);
+  return landed == GST_FLOW_OK ? ret : landed;
+}
+
+GstFlowReturn
 gst_vidgen_runner_end_sequence (GstVidgenRunner *self)
 {
   GstFlowReturn ret = gst_vidgen_runner_drain (self);
@@ -318,12 +329,12 @@ gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
   gboolean discont = self->discont && !self->late, cut;
   GstFlowReturn ret = GST_FLOW_OK;
 
-  self->in_frame = TRUE;
   self->discont = self->late = FALSE;
-  self->frame_number = tile ? tile->record->number : 0;
-  self->frame_tiles = 0;
   if (discont)
     ret = gst_vidgen_runner_end_sequence (self);
+  self->in_frame = TRUE;
+  self->frame_number = tile ? tile->record->number : 0;
+  self->frame_tiles = 0;
   cut = is_cut (self, buffer, tile);
   if (cut) {
     /* An interpolator goes on: it knows what to do between two scenes. */
@@ -537,14 +548,6 @@ gst_vidgen_runner_land (GstVidgenRunner *self)
   GstFlowReturn ret = arrive (self, &out);
 
   return out ? gst_pad_push (GST_BASE_TRANSFORM_SRC_PAD (self->trans), out) : ret;
-}
-
-GstFlowReturn
-gst_vidgen_runner_drain (GstVidgenRunner *self)
-{
-  GstFlowReturn ret = gst_vidgen_runner_land (self), windows = gst_vidgen_window_drain (&self->window);
-
-  return ret == GST_FLOW_OK ? windows : ret;
 }
 
 GstFlowReturn

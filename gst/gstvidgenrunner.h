@@ -82,10 +82,9 @@ GstFlowReturn gst_vidgen_runner_fly (GstVidgenRunner *self, GstBuffer *in, GstBu
 /* What is on its way leaves now: whatever is serialised with buffers comes behind it. */
 GstFlowReturn gst_vidgen_runner_land (GstVidgenRunner *self);
 
-/* Pushes all that is kept. */
+/* Pushes that, and all that frames which are yet to come were waited for with. */
 GstFlowReturn gst_vidgen_runner_drain (GstVidgenRunner *self);
-
-/* What comes next does not follow what was. */
+/* The same, and what comes next does not follow what was. */
 GstFlowReturn gst_vidgen_runner_end_sequence (GstVidgenRunner *self);
 /* The same, and what is kept is dropped. */
 void gst_vidgen_runner_flush (GstVidgenRunner *self);

@@ -276,6 +276,23 @@ static void chains(void)
     expect(longest == VGK_CHAIN_MOST);
 }
 
+/* |x| to the power of y: by a function that is not one of the fast ones. */
+static void powers(void)
+{
+    ROUNDS(8) {
+        int64_t dim[4];
+        random_dims(4, 12, dim);
+        struct vgk_tensor in[2] = {cudakit_random(VGK_F32, 4, dim, -2, 2), cudakit_random(VGK_F32, 4, dim, -2, 2)},
+                          y = cudakit_tensor(VGK_F32, 4, dim);
+        struct vgk_op op = {.kind = VGK_OP_CHAIN, .n_in = 2, .n_out = 1, .in = in, .out = &y, .p.chain = {.n = 2}};
+        op.p.chain.link[0] = (struct vgk_link){.unary = {VGK_ABS}, .a = 0};
+        op.p.chain.link[1] = (struct vgk_link){.binary = true, .two = {VGK_POW}, .a = VGK_CHAIN_LINK, .b = 1};
+        compare(&op, 1e-2);
+        compare_links(&op, in);
+        free_all(in, 2, &y);
+    }
+}
+
 static void wheres(void)
 {
     ROUNDS(20) {
@@ -738,6 +755,7 @@ int main(int argc, char **argv)
     run(attentions);
     run(gathers);
     run(chains);
+    run(powers);
     printf("%d operations compared, %d declined\n", n_compared, n_declined);
     expect(n_compared > 900 && n_declined < 60);
     expect(vgk_cuda.bytes_now(cuda) == 0);
