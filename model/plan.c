@@ -332,7 +332,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     struct vg_model *m = p->model;
     size_t max_bytes = less(all_bytes, p->beside);
     struct cut whole = {.program = NULL}, best = {.program = NULL};
-    bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
+    bool tiles = vg_plan_asks_for_tiles(r);
     /* Asked for, or the only size that there is: nobody cuts the frame. */
     bool one_tile = (r->tile_width >= r->width && r->tile_height >= r->height) || m->summary.fixed_width;
     enum vgk_status s = cut_whole(p, r, &whole, err);
@@ -449,7 +449,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     if (backend != &vgk_cpu)
         s = vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &p->host, err);
     s = s ? s : make_all(p, &r, err);
-    if (s == VGK_ERR_NOMEM && p->half && !r.bands && !r.tile_width && !r.tile_height) { /* one copy of the weights less */
+    if (s == VGK_ERR_NOMEM && p->half && !r.bands && !vg_plan_asks_for_tiles(&r)) { /* one copy of the weights less */
         p->rescue_streams = true;
         drop(p);
         s = make_all(p, &r, err);

@@ -80,6 +80,8 @@ void vg_plan_note(struct vg_plan *, const char *format, ...) __attribute__((form
 
 /* plan_norms.c.  The arena's sections; how large it is. */
 size_t vg_plan_arrange(struct vg_plan *);
+/* Tiles smaller than the frame. */
+bool vg_plan_asks_for_tiles(const struct vg_plan_request *);
 /* Decides the mode, and how much memory what is beside `program` takes: *beside. */
 enum vgk_status vg_plan_norms_begin(struct vg_plan *, const struct vg_plan_request *, size_t *beside,
                                     struct vgk_error *);

@@ -16,6 +16,7 @@ struct vgk_cuda_block {
 
 struct vgk_device {
     int device;
+    bool in_context; /* see vgk_device_options */
     size_t limit, now, peak;
     size_t described_memory; /* bytes; not 0: a description, nothing can be taken or run */
     struct vgk_dnn *dnn;     /* NULL: own kernels do everything */
@@ -34,6 +35,12 @@ enum vgk_status vgk_cuda_fail(struct vgk_error *err, cudaError_t e, const char *
         if (e_ != cudaSuccess) \
             return vgk_cuda_fail(err, e_, #call); \
     } while (0)
+
+/* Makes the device's context current, unless whoever calls does. */
+static inline cudaError_t vgk_cuda_enter(const struct vgk_device *dev)
+{
+    return dev->in_context ? cudaSuccess : cudaSetDevice(dev->device);
+}
 
 /* frames.c */
 size_t vgk_cuda_frame_scratch(const struct vgk_device *, int width, int height);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Frames in host memory: their bytes go to the device as they are, and the pixels are worked on there. */
+/* Frames in host memory: their bytes go to the device as they are, and the pixels are worked on there.  Frames in the
+ * device's memory are worked on where they lie. */
 #include "device.h"
 
 #define PITCH 16
@@ -18,10 +19,12 @@ static void plane_of(const struct vgk_frame *f, int i, size_t *width, size_t *ro
     }
 }
 
-/* The same frame in device memory from `to` on; returns what is behind it. */
+/* The same frame in device memory: itself, or room from `to` on; returns what is behind that. */
 static uint8_t *stage(const struct vgk_frame *f, uint8_t *to, struct vgk_frame *staged)
 {
     *staged = *f;
+    if (f->device)
+        return to;
     for (int i = 0; i < 3; i++) {
         size_t width, rows;
         plane_of(f, i, &width, &rows);
@@ -38,9 +41,12 @@ size_t vgk_cuda_frame_scratch(const struct vgk_device *dev, int width, int heigh
     return 3 * VGK_ALIGN + (4 * (size_t)width + 3 * PITCH) * (size_t)height;
 }
 
+/* Between a frame and where it is staged, unless it is there already. */
 static enum vgk_status copy_planes(struct vgk_device *dev, const struct vgk_frame *from, const struct vgk_frame *to,
                                    enum cudaMemcpyKind kind, struct vgk_error *err)
 {
+    if (from->device)
+        return VGK_OK;
     for (int i = 0; i < 3; i++) {
         size_t width, rows;
         plane_of(from, i, &width, &rows);
@@ -68,7 +74,7 @@ enum vgk_status vgk_cuda_frame_read(struct vgk_device *dev, const struct vgk_fra
     enum vgk_status s = check(dst, src, err);
     if (s)
         return s;
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     stage(src, scratch, &staged);
     if ((s = copy_planes(dev, src, &staged, cudaMemcpyHostToDevice, err)))
         return s;
@@ -87,7 +93,7 @@ enum vgk_status vgk_cuda_frame_write(struct vgk_device *dev, const struct vgk_te
     enum vgk_status s = check(src, dst, err);
     if (s)
         return s;
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     uint8_t *behind = stage(dst, scratch, &staged);
     if (keeps_alpha) {
         stage(alpha, behind, &staged_alpha);
