@@ -142,7 +142,8 @@ gst_vidgen_settings_install (GObjectClass *klass)
           VG_PRECISION_AUTO, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_PRECISION, 0);
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_CUDA_DEVICE_ID,
-      g_param_spec_int ("cuda-device-id", "CUDA device", "Which GPU, as CUDA counts them", 0, G_MAXINT, 0,
+      g_param_spec_int ("cuda-device-id", "CUDA device",
+          "Which GPU, as CUDA counts them (-1 = that of frames in CUDA memory, else the first)", -1, G_MAXINT, -1,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   /**
    * GstVidgenModel:norm-error-interval:
