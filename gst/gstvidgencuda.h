@@ -2,14 +2,15 @@
 /* Frames in CUDA memory, by GStreamer's library for it (gstreamer-cuda-1.0).  Built without that, there are none: every
  * context is NULL.
  *
- * A context (GstCudaContext, here a GstObject) is one of the driver's: memory and work belong to it.  GStreamer makes them
- * with cuCtxCreate, so they are not the device's primary one, which CUDA's runtime takes by itself; but the runtime works
- * in whatever context the thread has current.  So a device that shares frames with other elements is opened with
- * vgk_device_options.in_context, and each call of it stands between gst_vidgen_cuda_push and gst_vidgen_cuda_pop.
+ * A context (GstCudaContext, here a GstObject) is one of the driver's: memory and work belong to it.  GStreamer makes
+ * them with cuCtxCreate, so they are not the device's primary one, which CUDA's runtime takes by itself; but the
+ * runtime works in whatever context the thread has current.  So a device that shares frames with other elements is
+ * opened with vgk_device_options.in_context, and each call of it stands between gst_vidgen_cuda_push and
+ * gst_vidgen_cuda_pop.
  *
- * When frames are complete: before GStreamer 1.24 whoever hands memory on has waited for it.  Since then memory may have a
- * stream and a flag that says that it must be waited for: what is read is waited for, and what was written is complete
- * when it is unmapped (the device has been waited for), so the flag is taken off. */
+ * When frames are complete: before GStreamer 1.24 whoever hands memory on has waited for it.  Since then memory may
+ * have a stream and a flag that says that it must be waited for: what is read is waited for, and what was written is
+ * complete when it is unmapped (the device has been waited for), so the flag is taken off. */
 #ifndef GST_VIDGEN_CUDA_H
 #define GST_VIDGEN_CUDA_H
 
@@ -40,9 +41,9 @@ GstCaps *gst_vidgen_caps_other_memory (const GstCaps *caps);
 
 /* ---- contexts ---- */
 
-/* Makes *context one for this device (-1 = any), unless it is: asks the neighbours and the application, or else makes one
- * and tells them.  *context stays NULL where there is no driver or no such device.  Comes back in set_context, on the
- * same thread. */
+/* Makes *context one for this device (-1 = any), unless it is: asks the neighbours and the application, or else makes
+ * one and tells them.  *context stays NULL where there is no driver or no such device.  Comes back in set_context, on
+ * the same thread. */
 void gst_vidgen_cuda_ensure (GstElement *element, gint device, GstObject **context);
 
 /* For the element's set_context and for its CONTEXT queries.  TRUE: answered. */
@@ -78,8 +79,8 @@ gboolean gst_vidgen_cuda_fetch (GstVideoFrame *frame, GstBuffer **room);
 
 /* ---- pools ---- */
 
-/* For decide_allocation, before the base class's: downstream's pool if its memory is of this context, else one that is, which
- * can spare `kept` buffers. */
+/* For decide_allocation, before the base class's: downstream's pool if its memory is of this context, else one that is,
+ * which can spare `kept` buffers. */
 gboolean gst_vidgen_cuda_pool_ensure (GstQuery *query, guint kept, GstObject *context);
 
 /* The answer to an ALLOCATION query: a pool of this context with at least so many buffers. */

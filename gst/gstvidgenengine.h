@@ -4,8 +4,8 @@
  * Each has a device of its own, so that the next one can be planned on vidgenchunk's thread while tiles of this one
  * still run on another: no lock is held while a tile runs.  The device's memory is taken by open and not before.
  *
- * With a context (gstvidgencuda.h) the device is that context's, and frames in its memory are read and written where they
- * lie. */
+ * With a context (gstvidgencuda.h) the device is that context's, and frames in its memory are read and written where
+ * they lie. */
 #ifndef GST_VIDGEN_ENGINE_H
 #define GST_VIDGEN_ENGINE_H
 
@@ -43,12 +43,13 @@ typedef enum
 
 /* Plans; NULL with the error of vg_plan_make or of the device.  context, or NULL: where to, if it is CUDA. */
 GstVidgenEngine *gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device,
-    const struct vgk_device_options *options, GstObject *context, const struct vg_plan_request *request, GError **error);
+    const struct vgk_device_options *options, GstObject *context, const struct vg_plan_request *request,
+    GError **error);
 /* What runs ends early, with an error, when *stop is set (atomically, by any thread). */
 gboolean gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error);
 void gst_vidgen_engine_free (GstVidgenEngine *engine); /* NULL is fine */
 
-/* The same again in another context, opened, with the model's default parameters.  FALSE: it has nothing open any more. */
+/* The same again in another context, opened, with the model's default parameters.  FALSE: nothing is open any more. */
 gboolean gst_vidgen_engine_move (GstVidgenEngine *engine, GstObject *context, const gint *stop, GError **error);
 
 /* What the model does to sizes and rates; emit: new frames of an interpolator, 0 = as the model says. */

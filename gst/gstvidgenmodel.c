@@ -13,10 +13,11 @@
  * The model may change the size by a fixed factor (an upscaler); the caps follow it.  Alpha is passed on.  I420 and
  * NV12 are converted with the matrix and the range of the stream's colorimetry, so no videoconvert is needed.
  *
- * On a GPU (device=cuda, or auto that took it) frames may lie in CUDA memory (`video/x-raw(memory:CUDAMemory)`) on either
- * pad: they are read and written where they lie, and where both are, nothing is copied between host and device.  What comes
- * out is in the memory that came in, if the element that follows takes that.  Such frames are not cut into tiles;
- * max-device-memory holds by bands of rows.  The context of CUDA is that of the elements around it, or of the frames.
+ * On a GPU (device=cuda, or auto that took it) frames may lie in CUDA memory (`video/x-raw(memory:CUDAMemory)`) on
+ * either pad: they are read and written where they lie, and where both are, nothing is copied between host and device.
+ * What comes out is in the memory that came in, if the element that follows takes that.  Such frames are not cut into
+ * tiles; max-device-memory holds by bands of rows.  The context of CUDA is that of the elements around it, or of the
+ * frames.
  *
  * All memory that the model needs is computed when the caps are known: an element message "vidgen-plan" tells it
  * ("bytes", guint64) with the whole plan as "text" and as JSON ("plan"), and how the model goes through time: "window"

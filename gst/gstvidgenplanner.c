@@ -335,8 +335,8 @@ gst_vidgen_planner_adopt (GstVidgenPlanner *self, GstVidgenEngine *engine, GstOb
   device_settings (self, &device, &id);
   if (id >= 0 && id != of_frames) {
     g_set_error (&error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-        "Frames lie on CUDA device %d, and cuda-device-id is %d: set it to %d, or to -1 for that of the frames.", of_frames,
-        id, of_frames);
+        "Frames lie on CUDA device %d, and cuda-device-id is %d: set it to %d, or to -1 for that of the frames.",
+        of_frames, id, of_frames);
   } else {
     GST_INFO_OBJECT (self->element, "frames come from another context, of CUDA device %d: going over to it", of_frames);
     g_rec_mutex_lock (&self->context_lock);
@@ -516,8 +516,8 @@ make_whole (GstVidgenPlanner *self, GstVidgenEngine *engine)
   if (grid->x.n * grid->y.n != 1) {
     gst_vidgen_planner_fail (self,
         g_error_new (GST_STREAM_ERROR, GST_STREAM_ERROR_NOT_IMPLEMENTED,
-            "The model takes tiles of %d x %d, and frames in CUDA memory are not cut: put cudadownload before vidgen, and "
-            "cudaupload behind it where that is wanted.",
+            "The model takes tiles of %d x %d, and frames in CUDA memory are not cut: put cudadownload before vidgen, "
+            "and cudaupload behind it where that is wanted.",
             grid->x.tile, grid->y.tile));
     return FALSE;
   }
@@ -585,8 +585,8 @@ ask_whole (GstVidgenPlanner *self, struct vg_plan_request *request)
   if ((request->tile_width && request->tile_width < request->width) ||
       (request->tile_height && request->tile_height < request->height))
     GST_ELEMENT_WARNING (self->element, STREAM, FORMAT,
-        ("Frames in CUDA memory are not cut into tiles: tile-width and tile-height are not used. max-device-memory holds "
-         "all the same, by bands of rows."),
+        ("Frames in CUDA memory are not cut into tiles: tile-width and tile-height are not used. max-device-memory "
+         "holds all the same, by bands of rows."),
         (NULL));
   request->tile_width = request->width;
   request->tile_height = request->height;

@@ -22,8 +22,9 @@ struct vgk_device_options {
     size_t max_bytes;   /* hard cap on alloc, 0 = none */
     bool exact_products; /* CPU: no Winograd, every product as written */
     int device;         /* CUDA: which */
-    bool in_context;    /* CUDA: whoever calls a function of the device makes a context of the driver current first, always
-                           the same one, and all work and memory is that context's.  Else: the device's primary one */
+    bool in_context;    /* CUDA: whoever calls a function of the device makes a context of the driver current first,
+                           always the same one, and all work and memory is that context's.  Else: the device's primary
+                           one */
     const char *described; /* CUDA: none that is there, but one to plan for: a capability ("sm_86"), or cuDNN's description
                               of a device (JSON); such a device has no memory to give.  NULL: a real one */
 };

@@ -17,7 +17,8 @@
 #define IN_CUDA "video/x-raw(memory:CUDAMemory)"
 #define FRAMES 2
 /* Odd heights of I420 overlap in the pools of GStreamer 1.22. */
-#define SOURCE "videotestsrc num-buffers=%d pattern=zone-plate kx2=8 ky2=8 ! video/x-raw,format=%s,width=37,height=%d ! "
+#define SOURCE \
+  "videotestsrc num-buffers=%d pattern=zone-plate kx2=8 ky2=8 ! video/x-raw,format=%s,width=37,height=%d ! "
 
 static gboolean
 lies_in_cuda (GstCaps *caps)
@@ -177,8 +178,9 @@ GST_END_TEST;
 /* Queues on both sides, more frames than the pools begin with. */
 GST_START_TEST (test_in_flight)
 {
-  const gchar *line = "videotestsrc num-buffers=12 pattern=ball ! video/x-raw,format=I420,width=36,height=28 ! %s queue "
-                      "max-size-buffers=3 ! vidgen device=cuda model-file=upscale2x ! queue max-size-buffers=3 ! %s " SINK;
+  const gchar *line = "videotestsrc num-buffers=12 pattern=ball ! video/x-raw,format=I420,width=36,height=28 ! %s "
+                      "queue max-size-buffers=3 ! vidgen device=cuda model-file=upscale2x ! queue max-size-buffers=3 ! "
+                      "%s " SINK;
   gchar *in_cuda = g_strdup_printf (line, UPLOAD, TO_CUDA), *on_host = g_strdup_printf (line, "", TO_HOST);
   Play *a = play_run ("%s", in_cuda), *b = play_run ("%s", on_host);
 
@@ -268,9 +270,9 @@ GST_END_TEST;
 static Play *
 start_endless (GstCudaContext *shared)
 {
-  Play *play = play_new ("videotestsrc is-live=true ! video/x-raw,format=I420,width=36,height=28,framerate=100/1 ! queue ! "
-                         "cudaupload ! " IN_CUDA " ! vidgen device=cuda model-file=upscale2x ! " IN_CUDA " ! queue ! "
-                         "cudadownload ! video/x-raw ! " SINK);
+  Play *play = play_new ("videotestsrc is-live=true ! video/x-raw,format=I420,width=36,height=28,framerate=100/1 ! "
+                         "queue ! cudaupload ! " IN_CUDA " ! vidgen device=cuda model-file=upscale2x ! " IN_CUDA " ! "
+                         "queue ! cudadownload ! video/x-raw ! " SINK);
 
   if (shared) {
     GstContext *context = gst_context_new_cuda_context (shared);
@@ -514,7 +516,8 @@ GST_START_TEST (test_leaks)
   }
   if (live_objects (&after) != n)
     fail ("%u objects lived before:\n%s\nnow:\n%s", n, before, after);
-  fail_unless (!strstr (after, "GstBuffer") && !strstr (after, "Vidgen") && !strstr (after, "GstCudaContext"), "%s", after);
+  fail_unless (
+      !strstr (after, "GstBuffer") && !strstr (after, "Vidgen") && !strstr (after, "GstCudaContext"), "%s", after);
   g_free (before);
   g_free (after);
   expect_no_contexts ();
@@ -582,7 +585,8 @@ GST_START_TEST (test_not_asked)
 
     gst_harness_set_src_caps (h, caps_in_cuda ("RGB", 36, 28));
     text = error_of (bus);
-    fail_unless (strstr (text, "CUDA memory") && strstr (text, "device=cpu") && strstr (text, "cudadownload"), "%s", text);
+    fail_unless (
+        strstr (text, "CUDA memory") && strstr (text, "device=cpu") && strstr (text, "cudadownload"), "%s", text);
     g_free (text);
     frames_end (h, bus);
   }

@@ -2,9 +2,9 @@
 /* A driver for GStreamer's CUDA library, which opens libcuda.so.1: its device is the stand-in for the runtime
  * (tests/cuda/standin), so what one takes the other knows.
  *
- * Contexts are what they are for: a stack of each thread, memory and streams that belong to one, and it is a failure when
- * a context is destroyed in which something is left.  Copies go by a stream of their own, as the default stream does
- * beside streams that do not wait for it: what has not been waited for may not be there yet. */
+ * Contexts are what they are for: a stack of each thread, memory and streams that belong to one, and it is a failure
+ * when a context is destroyed in which something is left.  Copies go by a stream of their own, as the default stream
+ * does beside streams that do not wait for it: what has not been waited for may not be there yet. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -90,7 +90,8 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
     if (standin_context_use(context)) {
-        fprintf(stderr, "driver: a context is destroyed with %d blocks and streams in it\n", standin_context_use(context));
+        fprintf(stderr, "driver: a context is destroyed with %d blocks and streams in it\n",
+                standin_context_use(context));
         abort();
     }
     /* nvcodec leaves it on the stack for each codec that the device has no decoder for. */
@@ -153,8 +154,8 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
     const char *from = down ? (const char *)c->srcDevice : c->srcHost;
     char *to = up ? (char *)c->dstDevice : c->dstHost;
     cudaError_t e = cudaMemcpy2DAsync(to + c->dstY * c->dstPitch + c->dstXInBytes, c->dstPitch,
-                                      from + c->srcY * c->srcPitch + c->srcXInBytes, c->srcPitch, c->WidthInBytes, c->Height,
-                                      kinds[down][up], own);
+                                      from + c->srcY * c->srcPitch + c->srcXInBytes, c->srcPitch, c->WidthInBytes,
+                                      c->Height, kinds[down][up], own);
     if (!stream) {
         cudaStreamSynchronize(own);
         cudaStreamDestroy(own);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What GStreamer's CUDA library and nvcodec look up when they are loaded, but do not call in the tests.  (No cuda.h: its
- * macros rename some of them.) */
+/* What GStreamer's CUDA library and nvcodec look up when they are loaded, but do not call in the tests.  (No cuda.h:
+ * its macros rename some of them.) */
 enum { NOT_SUPPORTED = 801 };
 
 #define NEVER(name) \

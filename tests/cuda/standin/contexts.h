@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What a driver tells the stand-in for the runtime about contexts.  Without one, all is the primary context's (NULL). */
+/* What a driver tells the stand-in for the runtime about contexts.  Without one, all is the primary one's (NULL). */
 #ifndef STANDIN_CONTEXTS_H
 #define STANDIN_CONTEXTS_H
 
@@ -7,8 +7,8 @@
 extern "C" {
 #endif
 
-/* Of the calling thread, until the next cudaSetDevice, which takes the primary one.  Streams and device memory are those of
- * the context in which they were made, and work for them is refused in any other. */
+/* Of the calling thread, until the next cudaSetDevice, which takes the primary one.  Streams and device memory are
+ * those of the context in which they were made, and work for them is refused in any other. */
 void standin_use_context(void *context);
 
 /* How many streams and blocks of device memory there are in it. */

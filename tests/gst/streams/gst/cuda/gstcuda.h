@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What gstvidgencuda.c uses of GStreamer's CUDA library as it is since 1.24, in our own words: one header, memory that may
- * have a stream, and a flag that says that what was done there has not been waited for.  The functions are the test's. */
+/* What gstvidgencuda.c uses of GStreamer's CUDA library as it is since 1.24, in our own words: one header, memory that
+ * may have a stream, and a flag that says that what was done there has not been waited for.  The functions are the
+ * test's. */
 #ifndef STREAMS_GSTCUDA_H
 #define STREAMS_GSTCUDA_H
 
