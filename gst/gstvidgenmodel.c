@@ -154,6 +154,8 @@ gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
   gboolean late = FALSE;
   GstCaps *caps;
 
+  if (GST_EVENT_IS_SERIALIZED (event) && GST_EVENT_TYPE (event) != GST_EVENT_FLUSH_STOP)
+    gst_vidgen_runner_land (&self->runner);
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_CAPS:
       gst_event_parse_caps (event, &caps);
@@ -288,6 +290,7 @@ gst_vidgen_model_set_caps (GstBaseTransform *trans, GstCaps *incaps, GstCaps *ou
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
 
+  gst_vidgen_runner_land (&self->runner); /* in the old format */
   self->runner.out_cuda = gst_vidgen_caps_in_cuda (outcaps);
   if (self->runner.out_cuda && self->runner.engine && !self->runner.engine->context) {
     gst_vidgen_planner_fail (&self->planner,
@@ -335,7 +338,7 @@ static gboolean
 gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
 {
   GstVidgenRunner *runner = &GST_VIDGEN_MODEL (trans)->runner;
-  guint kept = gst_vidgen_window_buffers (&runner->window);
+  guint kept = gst_vidgen_window_buffers (&runner->window) + (gst_vidgen_runner_flies (runner) ? 1 : 0);
 
   if (runner->out_cuda)
     return runner->engine && gst_vidgen_cuda_pool_ensure (query, kept, runner->engine->context) &&
@@ -384,10 +387,14 @@ static GstFlowReturn
 gst_vidgen_model_generate_output (GstBaseTransform *trans, GstBuffer **out)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
+  GstFlowReturn ret;
 
-  if (self->runner.window.n_tiles == 0)
-    return GST_BASE_TRANSFORM_CLASS (parent_class)->generate_output (trans, out);
-  return gst_vidgen_runner_take (&self->runner, g_steal_pointer (&trans->queued_buf), out);
+  if (self->runner.window.n_tiles)
+    return gst_vidgen_runner_take (&self->runner, g_steal_pointer (&trans->queued_buf), out);
+  if (gst_vidgen_runner_flies (&self->runner))
+    return gst_vidgen_runner_fly (&self->runner, g_steal_pointer (&trans->queued_buf), out);
+  ret = gst_vidgen_runner_land (&self->runner); /* the pipeline has become live */
+  return ret == GST_FLOW_OK ? GST_BASE_TRANSFORM_CLASS (parent_class)->generate_output (trans, out) : ret;
 }
 
 /* ---- states, properties, class ---- */

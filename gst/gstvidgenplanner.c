@@ -471,7 +471,9 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     UNLOCK (self);
     if (!model)
       break;
-    request.live = request.norm_mode == VG_NORM_AUTO && is_live (self->element);
+    request.live = is_live (self->element);
+    /* A tile more on the way is a frame's latency; what lies on the device already has no way. */
+    request.flights = !request.live && !in_cuda;
     request.emit = vg_model_summary (model)->centre < 0 ? interpolate : 0;
     engine = in_cuda ? make_in_cuda (model, device, &options, context, &request, &error)
                      : gst_vidgen_engine_new (model, device, &options, context, &request, &error);
