@@ -453,7 +453,7 @@ gst_vidgen_chunk_query (GstPad *pad, GstObject *parent, GstQuery *query)
       if (pad == self->sinkpad && self->in_cuda)
         return gst_pad_peer_query (self->srcpad, query);
       if (pad == self->sinkpad)
-        return gst_vidgen_pool_answer (query, MAX (self->frames, 1) + 1); /* and the next one */
+        return gst_vidgen_pool_answer (query, MAX (self->frames, 1) + 1, NULL); /* and the next one */
       break;
     case GST_QUERY_CUSTOM: {
       const GstStructure *ask = gst_query_get_structure (query);

@@ -186,16 +186,20 @@ gst_vidgen_cuda_copy (const GstVideoFrame *to, const GstVideoFrame *from)
 
 /* ---- pools ---- */
 
-static GstBufferPool *
-new_pool (GstCaps *caps, guint *size, guint min, GstObject *context)
+gboolean
+gst_vidgen_cuda_pool_is_of (GstBufferPool *pool, GstObject *context)
+{
+  return GST_IS_CUDA_BUFFER_POOL (pool) && GST_OBJECT (GST_CUDA_BUFFER_POOL (pool)->context) == context;
+}
+
+GstBufferPool *
+gst_vidgen_cuda_pool_new (GstCaps *caps, const GstVideoInfo *info, guint min, GstObject *context, guint *size)
 {
   GstBufferPool *pool = gst_cuda_buffer_pool_new (GST_CUDA_CONTEXT (context));
   GstStructure *config = gst_buffer_pool_get_config (pool);
-  GstVideoInfo info;
 
-  gst_video_info_from_caps (&info, caps);
   gst_buffer_pool_config_add_option (config, GST_BUFFER_POOL_OPTION_VIDEO_META);
-  gst_buffer_pool_config_set_params (config, caps, GST_VIDEO_INFO_SIZE (&info), min, 0);
+  gst_buffer_pool_config_set_params (config, caps, GST_VIDEO_INFO_SIZE (info), min, 0);
   if (!gst_buffer_pool_set_config (pool, config)) {
     gst_object_unref (pool);
     return NULL;
@@ -205,49 +209,6 @@ new_pool (GstCaps *caps, guint *size, guint min, GstObject *context)
   gst_buffer_pool_config_get_params (config, NULL, size, NULL, NULL);
   gst_structure_free (config);
   return pool;
-}
-
-gboolean
-gst_vidgen_cuda_pool_ensure (GstQuery *query, guint kept, GstObject *context)
-{
-  gboolean offered = gst_query_get_n_allocation_pools (query) > 0;
-  guint size = 0, min = 0, max = 0;
-  GstBufferPool *pool = NULL;
-  GstCaps *caps;
-
-  if (offered)
-    gst_query_parse_nth_allocation_pool (query, 0, &pool, &size, &min, &max);
-  min += kept;
-  if (!pool || !GST_IS_CUDA_BUFFER_POOL (pool) || GST_OBJECT (GST_CUDA_BUFFER_POOL (pool)->context) != context ||
-      (max > 0 && max < min + 1)) {
-    gst_clear_object (&pool);
-    gst_query_parse_allocation (query, &caps, NULL);
-    if (!caps || !(pool = new_pool (caps, &size, min, context)))
-      return FALSE;
-    max = 0;
-  }
-  if (offered)
-    gst_query_set_nth_allocation_pool (query, 0, pool, size, min, max);
-  else
-    gst_query_add_allocation_pool (query, pool, size, min, max);
-  gst_object_unref (pool);
-  return TRUE;
-}
-
-gboolean
-gst_vidgen_cuda_pool_answer (GstQuery *query, guint min, GstObject *context)
-{
-  GstBufferPool *pool;
-  GstCaps *caps;
-  guint size;
-
-  gst_query_parse_allocation (query, &caps, NULL);
-  if (!caps || !context || !(pool = new_pool (caps, &size, min, context)))
-    return FALSE;
-  gst_query_add_allocation_pool (query, pool, size, min, 0);
-  gst_query_add_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
-  gst_object_unref (pool);
-  return TRUE;
 }
 
 #else
@@ -316,15 +277,15 @@ gst_vidgen_cuda_copy (const GstVideoFrame *to, const GstVideoFrame *from)
 }
 
 gboolean
-gst_vidgen_cuda_pool_ensure (GstQuery *query, guint kept, GstObject *context)
+gst_vidgen_cuda_pool_is_of (GstBufferPool *pool, GstObject *context)
 {
   return FALSE;
 }
 
-gboolean
-gst_vidgen_cuda_pool_answer (GstQuery *query, guint min, GstObject *context)
+GstBufferPool *
+gst_vidgen_cuda_pool_new (GstCaps *caps, const GstVideoInfo *info, guint min, GstObject *context, guint *size)
 {
-  return FALSE;
+  return NULL;
 }
 
 #endif

@@ -77,14 +77,14 @@ gboolean gst_vidgen_cuda_copy (const GstVideoFrame *to, const GstVideoFrame *fro
  * frame is as it was. */
 gboolean gst_vidgen_cuda_fetch (GstVideoFrame *frame, GstBuffer **room);
 
-/* ---- pools ---- */
+/* ---- pools (gstvidgenpool.h chooses) ---- */
 
-/* For decide_allocation, before the base class's: downstream's pool if its memory is of this context, else one that is,
- * which can spare `kept` buffers. */
-gboolean gst_vidgen_cuda_pool_ensure (GstQuery *query, guint kept, GstObject *context);
+/* Does it give memory of this context? */
+gboolean gst_vidgen_cuda_pool_is_of (GstBufferPool *pool, GstObject *context);
 
-/* The answer to an ALLOCATION query: a pool of this context with at least so many buffers. */
-gboolean gst_vidgen_cuda_pool_answer (GstQuery *query, guint min, GstObject *context);
+/* One that does, configured; *size: of its buffers.  NULL: it cannot be had. */
+GstBufferPool *gst_vidgen_cuda_pool_new (
+    GstCaps *caps, const GstVideoInfo *info, guint min, GstObject *context, guint *size);
 
 G_END_DECLS
 

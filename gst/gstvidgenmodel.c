@@ -292,11 +292,11 @@ gst_vidgen_model_set_caps (GstBaseTransform *trans, GstCaps *incaps, GstCaps *ou
 
   gst_vidgen_runner_land (&self->runner); /* in the old format */
   self->runner.out_cuda = gst_vidgen_caps_in_cuda (outcaps);
-  if (self->runner.out_cuda && self->runner.engine && !self->runner.engine->context) {
+  if (self->runner.out_cuda && !(self->runner.engine && self->runner.engine->context)) {
     gst_vidgen_planner_fail (&self->planner,
         g_error_new (GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
             "What follows takes frames in CUDA memory, and the model runs on the %s: put cudaupload behind it.",
-            self->runner.engine->backend->name));
+            self->runner.engine ? self->runner.engine->backend->name : "CPU"));
     return FALSE;
   }
   return gst_video_info_from_caps (&self->runner.out_info, outcaps);
@@ -323,12 +323,13 @@ gst_vidgen_model_propose_allocation (GstBaseTransform *trans, GstQuery *decide, 
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
   gint window = self->runner.engine ? gst_vidgen_engine_info (self->runner.engine)->window : 1;
 
-  if (self->runner.in_cuda)
-    return self->runner.engine && gst_vidgen_cuda_pool_answer (query, window + 1, self->runner.engine->context) &&
-        GST_BASE_TRANSFORM_CLASS (parent_class)->propose_allocation (trans, decide, query);
-  /* Without vidgenchunk, buffers are frames, and kept. */
-  if (window > 1 && !self->runner.asked && !gst_vidgen_pool_answer (query, window + 1))
+  /* CUDA memory is to be of our context.  Without vidgenchunk, buffers are frames, and kept. */
+  if (self->runner.in_cuda) {
+    if (!self->runner.engine || !gst_vidgen_pool_answer (query, window + 1, self->runner.engine->context))
+      return FALSE;
+  } else if (window > 1 && !self->runner.asked && !gst_vidgen_pool_answer (query, window + 1, NULL)) {
     return FALSE;
+  }
   gst_query_add_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
   gst_query_add_allocation_meta (query, gst_vidgen_view_api_get_type (), NULL);
   return GST_BASE_TRANSFORM_CLASS (parent_class)->propose_allocation (trans, decide, query);
@@ -340,10 +341,7 @@ gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
   GstVidgenRunner *runner = &GST_VIDGEN_MODEL (trans)->runner;
   guint kept = gst_vidgen_window_buffers (&runner->window) + (gst_vidgen_runner_flies (runner) ? 1 : 0);
 
-  if (runner->out_cuda)
-    return runner->engine && gst_vidgen_cuda_pool_ensure (query, kept, runner->engine->context) &&
-        GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query);
-  return gst_vidgen_pool_ensure (query, kept) &&
+  return gst_vidgen_pool_ensure (query, kept, runner->out_cuda ? runner->engine->context : NULL) &&
       GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) && gst_vidgen_pool_use_strides (query);
 }
 

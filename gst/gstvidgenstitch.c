@@ -469,7 +469,7 @@ gst_vidgen_stitch_query (GstPad *pad, GstObject *parent, GstQuery *query)
         return gst_pad_peer_query (self->srcpad, query);
       gst_query_add_allocation_meta (query, gst_vidgen_view_api_get_type (), NULL);
       /* Without a pool in the answer, GstBaseTransform would size its output after a view. */
-      return gst_vidgen_pool_answer (query, 0);
+      return gst_vidgen_pool_answer (query, 0, NULL);
     case GST_QUERY_CUSTOM: {
       const GstStructure *ask = gst_query_get_structure (query);
 
