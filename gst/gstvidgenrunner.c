@@ -310,7 +310,8 @@ gst_vidgen_runner_prepare (GstVidgenRunner *self, GstBuffer *buffer, gboolean *f
   if (!*first)
     return TRUE;
   self->discont |= GST_BUFFER_IS_DISCONT (buffer);
-  return use_engine_for (self, tile) && follow_context (self, buffer) && apply_parameters (self);
+  /* Without a run, it could not be opened, and that has been told. */
+  return use_engine_for (self, tile) && self->engine->run && follow_context (self, buffer) && apply_parameters (self);
 }
 
 /* Is the frame that this buffer is of, or begins, another scene than the last one? */

@@ -435,6 +435,34 @@ GST_START_TEST (test_other_device)
 }
 GST_END_TEST;
 
+/* There is no memory for the model in the other context: an error, and it stays one. */
+GST_START_TEST (test_no_room)
+{
+  GstBus *bus;
+  GstHarness *h = frames_harness ("vidgen device=cuda model-file=style3", caps_in_cuda ("RGB", 36, 28), &bus);
+  GstCudaContext *contexts[] = {gst_cuda_context_new (0), gst_cuda_context_new (0)};
+  GstCaps *caps = caps_in_cuda ("RGB", 36, 28);
+  GstBuffer *frames[3];
+  gchar *text;
+
+  for (guint i = 0; i < G_N_ELEMENTS (frames); i++)
+    frames[i] = frame_in (contexts[i > 0], caps, 1);
+  fail_unless_equals_int (gst_harness_push (h, frames[0]), GST_FLOW_OK);
+  g_setenv ("VIDGEN_STANDIN_MEMORY", "1000", TRUE);
+  fail_unless_equals_int (gst_harness_push (h, frames[1]), GST_FLOW_ERROR);
+  text = error_of (bus);
+  g_free (text);
+  frames_flush (h);
+  fail_unless_equals_int (gst_harness_push (h, frames[2]), GST_FLOW_ERROR);
+  g_unsetenv ("VIDGEN_STANDIN_MEMORY");
+  gst_caps_unref (caps);
+  frames_end (h, bus);
+  for (guint i = 0; i < G_N_ELEMENTS (contexts); i++)
+    gst_object_unref (contexts[i]);
+  expect_no_contexts ();
+}
+GST_END_TEST;
+
 /* The second GPU, by the property. */
 GST_START_TEST (test_second_device)
 {
@@ -644,6 +672,7 @@ cuda_memory_suite (void)
   tcase_add_test (tc, test_any_order);
   tcase_add_test (tc, test_adoption);
   tcase_add_test (tc, test_other_device);
+  tcase_add_test (tc, test_no_room);
   tcase_add_test (tc, test_second_device);
   tcase_add_test (tc, test_caps_change);
   tcase_add_test (tc, test_leaks);
