@@ -8,6 +8,7 @@
 #include "../model/onnx_case.h"
 #include "clips.h"
 #include "kernels/cuda_load.h"
+#include "overflow.h"
 
 static char folder[1024];
 static struct vgk_device *cpu, *cuda;
@@ -246,6 +247,34 @@ static void norm_mode(const char *name, struct vg_model *m, enum vg_norm_mode mo
     clip_free(&in), clip_free(&want);
 }
 
+/* Hardly any contrast: what a norm reads is stored in half, where a channel's mean is a large number and what differs from it
+ * a small one, so the error grows as the contrast shrinks, in each mode.  Measured: 41 steps at worst for +-1, 12 for +-4, 5
+ * for +-16; with what norms read in f32 it was 1 (and twice the bytes, and none of cuDNN's compiled engines). */
+static void flat_pictures(void)
+{
+    struct vg_model *m = nets_shipped(folder, "johnson");
+    for (int noise = 1; m && noise <= 16; noise *= 4) {
+        struct clip in = clip_new(VGK_FRAME_PACKED, 1, 36, 27, false), out[3];
+        for (size_t i = 0; i < in.frame[0].bytes; i++)
+            in.frame[0].data[i] = (uint8_t)(128 + kit_int(-noise, noise));
+        for (int way = 0; way < 3; way++) {
+            struct vg_plan_request r = {.width = 36, .height = 27, .precision = way == 2 ? VG_PRECISION_FP16 : VG_PRECISION_FP32};
+            struct vgk_error err = {{0}};
+            struct player p;
+            expectf(!start(&p, way > 0, m, r, &err), "%s", err.text);
+            out[way] = played(&p, "johnson", &in, 1);
+            stop(&p);
+        }
+        int single, half;
+        mean_off(&out[0], &out[1], &single);
+        mean_off(&out[0], &out[2], &half);
+        printf("contrast +-%d: single %d, half %d steps at worst\n", noise, single, half);
+        expectf(single <= 1 && half <= 80 / noise + 4, "contrast +-%d: %d, %d", noise, single, half);
+        clip_free(&in), clip_free(&out[0]), clip_free(&out[1]), clip_free(&out[2]);
+    }
+    vg_model_unref(&m);
+}
+
 static void norm_modes(void)
 {
     static const struct {
@@ -263,6 +292,84 @@ static void norm_modes(void)
         kit_seed(7);
         if (m)
             norm_mode(cases[i].name, m, cases[i].mode, cases[i].width, cases[i].height, cases[i].tile);
+        vg_model_unref(&m);
+    }
+}
+
+/* --- faults --- */
+
+/* From opening the device to closing it. */
+static enum vgk_status life(struct vg_model *m, const struct vg_plan_request *r, const struct clip *in, int windows, struct vgk_error *err)
+{
+    struct vgk_device *device = NULL;
+    struct vg_plan *plan = NULL;
+    struct vg_run *run_ = NULL;
+    enum vgk_status s = vgk_cuda.open(&(struct vgk_device_options){0}, &device, err);
+    s = s ? s : vg_plan_make(m, &vgk_cuda, device, r, &plan, err);
+    s = s ? s : vg_run_open(plan, &run_, err);
+    if (!s) {
+        const struct vg_plan_info *info = vg_plan_info(plan);
+        struct clip out = clip_new(VGK_FRAME_PACKED, windows * info->emit, vg_axis_scale(&info->grid->x, r->width),
+                                   vg_axis_scale(&info->grid->y, r->height), false);
+        s = play(run_, info, in, windows, &out, err);
+        clip_free(&out);
+    }
+    vg_run_close(&run_);
+    vg_plan_free(&plan);
+    if (device)
+        expect(vgk_cuda.bytes_now(device) == 0);
+    vgk_cuda.close(&device);
+    return s;
+}
+
+/* With the setting at 1, 2, 3 ... until nothing fails any more: how often something did. */
+static int at_every(const char *setting, const char *name, struct vg_model *m, const struct vg_plan_request *r, const struct clip *in,
+                    int windows)
+{
+    enum vgk_status s = VGK_ERR_DEVICE;
+    int failed = 0;
+    for (int n = 1; n < 4000 && s; n++) {
+        struct vgk_error err = {{0}};
+        char text[16];
+        vgk_cuda.free(cuda, vgk_cuda.alloc(cuda, 1)); /* without it: counts from here */
+        snprintf(text, sizeof text, "%d", n);
+        setenv(setting, text, 1);
+        s = life(m, r, in, windows, &err);
+        unsetenv(setting);
+        expectf(!s || (*err.text && (s == VGK_ERR_DEVICE || s == VGK_ERR_NOMEM)), "%s, %s=%d: status %d, '%s'", name, setting, n, s,
+                err.text);
+        failed += s != VGK_OK;
+    }
+    expectf(s == VGK_OK, "%s: %d", name, s);
+    return failed;
+}
+
+/* The device is lost at every call of the runtime, memory ends at every allocation: an error, and nothing is left. */
+static void faults(void)
+{
+    static const struct {
+        const char *name; /* NULL: the one that overflows */
+        int windows, tile;
+        enum vg_norm_mode mode;
+        size_t max_bytes;
+    } cases[] = {{"convgru", 2, 16, VG_NORM_EXACT, 0}, {"fastdvd_w5", 1, 0, VG_NORM_EXACT, 0}, {"condin", 3, 0, VG_NORM_PREVIOUS, 0},
+                 {"condin", 2, 0, VG_NORM_THUMBNAIL, 0}, {"johnson", 1, 0, VG_NORM_EXACT, 220 << 10}, {NULL, 1, 0, VG_NORM_EXACT, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct vgk_error err = {{0}};
+        const char *name = cases[i].name ? cases[i].name : "overflow";
+        struct vg_model *m = cases[i].name ? nets_shipped(folder, name) : overflow_model(&err);
+        struct vg_plan_request r = {.width = 22, .height = 20, .overlap_x = -1, .overlap_y = -1, .norm_mode = cases[i].mode,
+                                    .norm_errors = true, .tile_width = cases[i].tile, .tile_height = cases[i].tile,
+                                    .max_bytes = cases[i].max_bytes ? cases[i].max_bytes : (size_t)1 << 30,
+                                    .precision = cases[i].max_bytes ? VG_PRECISION_FP32 : VG_PRECISION_FP16};
+        struct clip in = clip_new(VGK_FRAME_PACKED, 6, r.width, r.height, true);
+        if (m) {
+            int lost = at_every("VIDGEN_STANDIN_FAIL", name, m, &r, &in, cases[i].windows),
+                refused = at_every("VIDGEN_STANDIN_NOMEM", name, m, &r, &in, cases[i].windows);
+            printf("%-12s %-10s lost at %d calls, no memory at %d allocations\n", name, vg_norm_mode_name(r.norm_mode), lost, refused);
+            expectf(lost > 50 && refused >= 3, "%s: %d, %d", name, lost, refused); /* the arena, the flags and their pinned copy */
+        }
+        clip_free(&in);
         vg_model_unref(&m);
     }
 }
@@ -342,6 +449,8 @@ int main(int argc, char **argv)
     if (argc == 3) {
         run(short_of_memory);
         run(norm_modes);
+        run(flat_pictures);
+        run(faults);
         run(fixtures);
     }
     vgk_cuda.close(&cuda);

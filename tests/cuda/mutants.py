@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Faults put into the CUDA back end, one at a time: each must be found by a test.
 
-    mutants.py WORK [NAME ...]     WORK: a folder to build in (made, kept for the next time)
+    mutants.py BUILD WORK [NAME ...]     BUILD: a build with its tests, WORK: a folder for what is compiled here
     mutants.py --list
 
 Prints `ok mutant/NAME: found by TEST` or `FAIL mutant/NAME: why`.  Each fault replaces one text, which must occur in its file
-exactly once.  The tests run on the stand-ins, without a GPU; first all of them on the tree as it is."""
-import filecmp
+exactly once.  Only that file is compiled again, by BUILD's own commands, and linked to BUILD's objects; the function of the
+test that should find the fault runs first, all of its tests if that does not.  They run on the stand-ins, without a GPU."""
+import concurrent.futures
 import os
-import shutil
+import shlex
 import subprocess
 import sys
 
@@ -19,7 +20,7 @@ BACKEND = [("backend-" + seed, "test-cuda-backend", ["MODELS"], {"VIDGEN_STANDIN
 BACKEND += [("backend-own", "test-cuda-backend", ["MODELS"], {"VIDGEN_STANDIN_SEED": "2", "VIDGEN_CUDNN": "no"})]
 DNN = [("dnn-run", "test-dnn-run", ["must"], {})]
 
-# name, file in kernels/cuda, what it says, what it says instead, tests
+# name, file in kernels/cuda, what it says, what it says instead, tests, the function that should find it
 MUTANTS = [
     # kernels: barriers
     ("matmul-first-barrier", "matmul.cu", "        __syncthreads();\n        int steps = m.depth", "        int steps = m.depth",
@@ -68,8 +69,8 @@ MUTANTS = [
      KERNELS),
     ("attention-shared-keys", "matmul.cu", "g = h * k.dim[1] / heads", "g = h % k.dim[1]", KERNELS),
     ("attention-no-shrink", "matmul.cu", "            total *= shrink;\n", "", KERNELS),
-    ("reduce-last-element", "reduce.cu", "    for (int64_t i = threadIdx.x; i < s.count; i += CU_THREADS) {\n        double v",
-     "    for (int64_t i = threadIdx.x; i + 1 < s.count; i += CU_THREADS) {\n        double v", KERNELS),
+    ("reduce-last-element", "reduce.cu", "    for (int64_t i = threadIdx.x; i < s.count; i += blockDim.x) {\n        double v",
+     "    for (int64_t i = threadIdx.x; i + 1 < s.count; i += blockDim.x) {\n        double v", KERNELS),
     # frames
     ("frame-not-clamped", "frame.cu", "fx = x < a.f.width ? (int)x : a.f.width - 1", "fx = (int)x", KERNELS + BACKEND),
     ("frame-chroma-mean", "frame.cu", "* 0.25f);", "* 0.5f);", KERNELS + BACKEND),
@@ -100,43 +101,106 @@ MUTANTS = [
 ]
 
 
-def run(command, work, log, **more):
-    return subprocess.run(command, cwd=work, stdout=log, stderr=subprocess.STDOUT, **more).returncode
+def sh(command, cwd, log, **more):
+    return subprocess.run(command, cwd=cwd, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **more).returncode
 
 
-def prepare(work, log):
-    source = os.path.join(work, "source")
-    files = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.decode().split()
-    for file in files:
-        origin, target = os.path.join(ROOT, file), os.path.join(source, file)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        if not os.path.exists(target) or not filecmp.cmp(origin, target, shallow=False):
-            shutil.copyfile(origin, target)
-    build = os.path.join(work, "build")
-    if not os.path.exists(os.path.join(build, "build.ninja")):
-        if run(["meson", "setup", "-Dgst=disabled", "-Dcuda=disabled", build, source], work, log):
-            sys.exit("FAIL mutant/build: meson, see " + log.name)
-    return source, build
+class Build:
+    def __init__(self, folder):
+        self.folder = folder
+        out = subprocess.run(["ninja", "-t", "commands", "tests/cuda/test-cuda-kernels", "tests/cuda/test-cuda-backend",
+                              "tests/cuda/test-dnn-run"], cwd=folder, stdout=subprocess.PIPE, check=True).stdout.decode()
+        self.commands = {}
+        for line in out.splitlines():
+            words = shlex.split(line.split(" && ")[-1]) if line.startswith(("rm ", "ccache", "c", "g", "/")) else []
+            if "-o" in words:
+                self.commands[words[words.index("-o") + 1]] = words
+
+    def compile(self, source, include, target, mutated, log):
+        """The object that BUILD makes of a file, made of the mutated one."""
+        words = [w for w in self.commands[target] if w != "-Werror"]
+        for flag in ("-MQ", "-MF"):
+            del words[words.index(flag):words.index(flag) + 2]
+        words[words.index("-o") + 1] = mutated
+        if source:
+            words[words.index("-c") + 1] = source
+        compiler = words.index("-c") - 1
+        first = next(i for i, w in enumerate(words) if w.startswith("-"))
+        words[first:first] = include
+        assert compiler > 0
+        return sh(words, self.folder, log) == 0
+
+    def link(self, target, output, replaced, mutated, log):
+        words = [mutated if w == replaced else w for w in self.commands[target]]
+        at = words.index("-o")
+        words[at + 1] = output
+        if mutated not in words:  # an archive has the other one, which is then left there
+            words.insert(at + 2, mutated)
+        return sh(words, self.folder, log) == 0
 
 
-def build_targets(build, tests, work, log):
-    return run(["ninja", "-C", build] + ["tests/cuda/standin_cudnn/libcudnn.so.9"] +
-               sorted({"tests/cuda/" + t[1] for t in tests}), work, log)
+def make(build, folder, file, text, tests, log):
+    """Compiles and links the mutant: what to run in place of each program, and the environment for it; None: it cannot be."""
+    directory = os.path.dirname(file)
+    path = os.path.join(folder, file)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    open(path, "w").write(text)
+    include = ["-I" + folder, "-I" + os.path.join(ROOT, directory)]
+    if file.endswith(".cu"):
+        stem = os.path.basename(file)[:-3]
+        target = f"tests/cuda/libstandin.so.p/meson-generated_.._standin-{stem}.cpp.o"
+        mutated = os.path.join(folder, "mutated.o")
+        library = os.path.join(folder, "libstandin.so")
+        ok = build.compile(None, include, target, mutated, log) and \
+            build.link("tests/cuda/libstandin.so", library, target, mutated, log)
+        return ({}, {"LD_PRELOAD": library}) if ok else None
+    programs = {}
+    stem = os.path.basename(file)
+    for program in sorted({t[1] for t in tests}):
+        name = f".._.._{directory.replace('/', '_')}_{stem}.o"
+        targets = [f"tests/cuda/{program}.p/{name}", f"tests/cuda/libstandin-backend.a.p/{name}"]
+        target = next(t for t in targets if t in build.commands)
+        mutated, output = os.path.join(folder, program + ".o"), os.path.join(folder, program)
+        if not build.compile(path, include, target, mutated, log) or \
+                not build.link("tests/cuda/" + program, output, target, mutated, log):
+            return None
+        programs[program] = output
+    return programs, {}
 
 
-def first_failing(build, source, tests, work, log):
+def failing(build, tests, function, programs, more, log):
     for name, program, arguments, environment in tests:
-        arguments = [os.path.join(source, "pipelines/models") if a == "MODELS" else a for a in arguments]
+        arguments = [os.path.join(ROOT, "pipelines/models") if a == "MODELS" else a for a in arguments]
+        command = [programs.get(program, os.path.join(build.folder, "tests/cuda", program))] + arguments
+        libraries = [os.path.join(build.folder, "tests/cuda", d) for d in ("", "standin_cudnn")]
+        environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries), "KIT_FIRST": "1", **environment, **more}
+        if function:
+            environment["KIT_ONLY"] = function
+            name += "/" + function
         try:
-            status = run([os.path.join(build, "tests/cuda", program)] + arguments, work, log, timeout=600,
-                         env={**os.environ, **environment})
+            status = sh(command, build.folder, log, timeout=300, env=environment)
         except subprocess.TimeoutExpired:
             return name
-        if status == 77:
-            sys.exit("FAIL mutant/" + name + ": skipped on the tree as it is")
         if status:
             return name
     return None
+
+
+def attempt(build, work, mutant):
+    name, file, old, new, tests = mutant[:5]
+    function = mutant[5] if len(mutant) > 5 else None
+    file = os.path.join("kernels/cuda", file)
+    text = open(os.path.join(ROOT, file)).read()
+    folder = os.path.join(work, name)
+    os.makedirs(folder, exist_ok=True)
+    if text.count(old) != 1:
+        return f"FAIL mutant/{name}: its text occurs {text.count(old)} times in {file}"
+    with open(os.path.join(folder, "log"), "w") as log:
+        made = make(build, folder, file, text.replace(old, new), tests, log)
+        if not made:
+            return f"FAIL mutant/{name}: does not compile, see {log.name}"
+        found = (function and failing(build, tests, function, *made, log)) or failing(build, tests, None, *made, log)
+    return f"ok mutant/{name}: found by {found}" if found else f"FAIL mutant/{name}: not found"
 
 
 def main():
@@ -144,37 +208,21 @@ def main():
         for name, file, *_ in MUTANTS:
             print(name, file)
         return 0
-    work, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    build, work = Build(os.path.abspath(sys.argv[1])), os.path.abspath(sys.argv[2])
+    mutants = [m for m in MUTANTS if not sys.argv[3:] or m[0] in sys.argv[3:]]
     os.makedirs(work, exist_ok=True)
     failed = 0
-    with open(os.path.join(work, "log"), "w") as log:
-        source, build = prepare(work, log)
-        every = KERNELS + BACKEND + DNN
-        if build_targets(build, every, work, log):
-            sys.exit("FAIL mutant/build: see " + log.name)
-        wrong = first_failing(build, source, every, work, log)
-        if wrong:
-            sys.exit(f"FAIL mutant/none: {wrong} fails on the tree as it is, see {log.name}")
-        for name, file, old, new, tests in MUTANTS:
-            if wanted and name not in wanted:
-                continue
-            path = os.path.join(source, "kernels/cuda", file)
-            text = open(path).read()
-            if text.count(old) != 1:
-                print(f"FAIL mutant/{name}: its text occurs {text.count(old)} times in {file}", flush=True)
-                failed += 1
-                continue
-            open(path, "w").write(text.replace(old, new))
-            log.write(f"---- {name}\n")
-            log.flush()
-            if build_targets(build, tests, work, log):
-                print(f"FAIL mutant/{name}: does not compile", flush=True)
-                failed += 1
-            else:
-                found = first_failing(build, source, tests, work, log)
-                print(f"ok mutant/{name}: found by {found}" if found else f"FAIL mutant/{name}: not found", flush=True)
-                failed += not found
-            open(path, "w").write(text)
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        # What is to find them passes on the tree as it is.
+        wanted = sorted({(tuple(t[0] for t in m[4]), m[5]) for m in mutants if len(m) > 5})
+        every = {t[0]: t for t in KERNELS + BACKEND + DNN}
+        with open(os.path.join(work, "log"), "w") as log:
+            for wrong in pool.map(lambda w: failing(build, [every[n] for n in w[0]], w[1], {}, {}, log), wanted):
+                if wrong:
+                    sys.exit(f"FAIL mutant/none: {wrong} fails on the tree as it is, see {log.name}")
+        for line in pool.map(lambda m: attempt(build, work, m), mutants):
+            print(line, flush=True)
+            failed += line.startswith("FAIL")
     return 1 if failed else 0
 
 
