@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Everything that only a GPU can tell: sh tests/gpu.sh [BUILD] [--seconds N] [--rehearse]
 #
-# Builds nothing: BUILD (build-test, or build) is what tests/run.sh or meson left.  The most telling questions come first and
-# every line is complete when it is printed, so what is there when it is cut off is worth reading.  At the end one table
-# and `N passed, N failed, N skipped`, also when it is interrupted.  Takes under five minutes; VIDGEN_GPU_LOG names a file that
-# gets all of it.  Models that tests/run.sh has fetched are measured, too.
+# Builds nothing: BUILD (build-test, or build) is what tests/run.sh or meson left.  The most telling questions come first
+# and every line is complete when it is printed, so what is there when it is cut off is worth reading.  At the end one
+# table and `N passed, N failed, N skipped`, also when it is interrupted.  Takes under five minutes; VIDGEN_GPU_LOG names
+# a file that gets all of it.  Models that tests/run.sh has fetched are measured, too.
 #
 # --rehearse asks the stand-ins (tests/cuda) the same of small frames, to try this script without a GPU.
 #

@@ -15,8 +15,8 @@ extern "C" {
 #include "../cpu/elements.h"
 }
 
-/* Kernels that want many registers say __launch_bounds__(CU_THREADS, 1): left to itself ptxas keeps to 64 for the sake of
- * occupancy, and spills some bytes on one capability or another. */
+/* Kernels that want many registers say __launch_bounds__(CU_THREADS, 1): left to itself ptxas keeps to 64 for the sake
+ * of occupancy, and spills some bytes on one capability or another. */
 #define CU_THREADS 128
 #define CU_PIECE 8 /* elements of a thread */
 

@@ -139,9 +139,9 @@ cudaError_t vgk_cu_matmul(const struct vgk_op *op, cudaStream_t stream)
 
 /* --- attention --- */
 
-/* A block has a query.  In steps of as many keys as it has threads: their scores, a thread each; the running maximum; then
- * the weighted sum of values, a thread two channels.  The order of all sums depends on nothing but the number of keys and
- * of channels. */
+/* A block has a query.  In steps of as many keys as it has threads: their scores, a thread each; the running maximum;
+ * then the weighted sum of values, a thread two channels.  The order of all sums depends on nothing but the number of
+ * keys and of channels. */
 __global__ void __launch_bounds__(CU_THREADS) attention_kernel(struct cu_args a)
 {
     __shared__ float score[CU_THREADS], most[CU_THREADS];
@@ -218,5 +218,6 @@ cudaError_t vgk_cu_attention(const struct vgk_op *op, cudaStream_t stream)
         return cudaSuccess;
     int64_t keys = a.x[1].dim[2], half = (width + 1) / 2;
     dim3 threads = cu_tree(keys > half ? keys : half);
-    return CU_LAUNCH(attention_kernel, dim3((unsigned)queries, cu_blocks(width, 2 * threads.x).x), threads, 0, stream, a);
+    dim3 grid((unsigned)queries, cu_blocks(width, 2 * threads.x).x);
+    return CU_LAUNCH(attention_kernel, grid, threads, 0, stream, a);
 }

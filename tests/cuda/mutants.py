@@ -4,9 +4,10 @@
     mutants.py BUILD WORK [NAME ...]     BUILD: a build with its tests, WORK: a folder for what is compiled here
     mutants.py --list
 
-Prints `ok mutant/NAME: found by TEST` or `FAIL mutant/NAME: why`.  Each fault replaces one text, which must occur in its file
-exactly once.  Only that file is compiled again, by BUILD's own commands, and linked to BUILD's objects; the function of the
-test that should find the fault runs first, all of its tests if that does not.  They run on the stand-ins, without a GPU."""
+Prints `ok mutant/NAME: found by TEST` or `FAIL mutant/NAME: why`.  Each fault replaces one text, which must occur in its
+file exactly once.  Only that file is compiled again, by BUILD's own commands, and linked to BUILD's objects; the function
+of the test that should find the fault runs first, all of its tests if that does not.  They run on the stand-ins, without
+a GPU."""
 import concurrent.futures
 import os
 import shlex
@@ -24,66 +25,74 @@ DNN = [("dnn-run", "test-dnn-run", ["must"], {})]
 MUTANTS = [
     # kernels: barriers
     ("matmul-first-barrier", "matmul.cu", "        __syncthreads();\n        int steps = m.depth", "        int steps = m.depth",
-     KERNELS),
+     KERNELS, "products"),
     ("matmul-second-barrier", "matmul.cu", "right[k][t % 16 * 4 + j], sum[i][j]);\n        __syncthreads();",
-     "right[k][t % 16 * 4 + j], sum[i][j]);", KERNELS),
+     "right[k][t % 16 * 4 + j], sum[i][j]);", KERNELS, "products"),
     ("conv-first-barrier", "conv.cu", "        __syncthreads();\n        int steps = c.depth", "        int steps = c.depth",
-     KERNELS),
+     KERNELS, "convolutions"),
     ("conv-second-barrier", "conv.cu", "        __syncthreads();\n    }\n    for (int i = 0; i < MINE; i++) {\n        int64_t pixel",
-     "    }\n    for (int i = 0; i < MINE; i++) {\n        int64_t pixel", KERNELS),
+     "    }\n    for (int i = 0; i < MINE; i++) {\n        int64_t pixel", KERNELS, "convolutions"),
     ("norm-sum-barrier", "norm.cu", "            part[threadIdx.x] += part[threadIdx.x + half];\n        __syncthreads();",
-     "            part[threadIdx.x] += part[threadIdx.x + half];", KERNELS),
-    ("norm-last-barrier", "norm.cu", "    double all = part[0];\n    __syncthreads();", "    double all = part[0];", KERNELS),
+     "            part[threadIdx.x] += part[threadIdx.x + half];", KERNELS, "norms"),
+    ("norm-last-barrier", "norm.cu", "    double all = part[0];\n    __syncthreads();", "    double all = part[0];",
+     KERNELS, "norms"),
     ("moments-barrier", "norm.cu", "    squares[lane][mine] = square;\n    __syncthreads();",
-     "    squares[lane][mine] = square;", KERNELS),
+     "    squares[lane][mine] = square;", KERNELS, "norms_in_steps"),
     ("reduce-tree-barrier", "reduce.cu", "part[threadIdx.x + half]);\n        __syncthreads();",
-     "part[threadIdx.x + half]);", KERNELS),
+     "part[threadIdx.x + half]);", KERNELS, "reductions"),
     ("attention-score-barrier", "matmul.cu", "            score[t] = 0;\n        __syncthreads();", "            score[t] = 0;",
-     KERNELS),
+     KERNELS, "attentions"),
     ("attention-divergent-barrier", "matmul.cu", "        most[t] = score[t] = dot;\n        __syncthreads();",
-     "        most[t] = score[t] = dot;\n        if (s < keys)\n            __syncthreads();", KERNELS),
+     "        most[t] = score[t] = dot;\n        if (s < keys)\n            __syncthreads();", KERNELS, "attentions"),
     # kernels: warps
     ("softmax-half-a-warp", "reduce.cu", "__shfl_xor_sync(0xffffffffu, sum, lane)", "__shfl_xor_sync(0x0000ffffu, sum, lane)",
-     KERNELS),
+     KERNELS, "softmaxes"),
     ("softmax-one-step-less", "reduce.cu",
      "    for (int lane = 16; lane; lane /= 2)\n        sum +=", "    for (int lane = 8; lane; lane /= 2)\n        sum +=",
-     KERNELS),
+     KERNELS, "softmaxes"),
     # kernels: addresses, edges
     ("matmul-past-the-rows", "matmul.cu", "            if (row >= m.rows || column >= m.columns)\n                continue;", "",
-     KERNELS),
-    ("conv-past-the-channels", "conv.cu", "n = c.cout - ch < TN ? c.cout - ch : TN;", "n = TN;", KERNELS),
-    ("conv-past-the-pixels", "conv.cu", "        if (pixel < c.pixels && n > 0)", "        if (n > 0)", KERNELS),
-    ("depthwise-past-the-end", "conv.cu", "    if (i >= c.pixels * pieces)\n        return;", "", KERNELS),
-    ("conv-wrong-group", "conv.cu", "(group * c.cin + k - tap * c.cin)", "(k - tap * c.cin)", KERNELS),
-    ("conv-no-scale", "conv.cu", "            f *= cu_load<float>(scale, ch * scale.stride[0]);", "            ;", KERNELS),
+     KERNELS, "products"),
+    ("conv-past-the-channels", "conv.cu", "n = c.cout - ch < TN ? c.cout - ch : TN;", "n = TN;",
+     KERNELS, "convolutions"),
+    ("conv-past-the-pixels", "conv.cu", "        if (pixel < c.pixels && n > 0)", "        if (n > 0)",
+     KERNELS, "convolutions"),
+    ("depthwise-past-the-end", "conv.cu", "    if (i >= c.pixels * pieces)\n        return;", "",
+     KERNELS, "convolutions"),
+    ("conv-wrong-group", "conv.cu", "(group * c.cin + k - tap * c.cin)", "(k - tap * c.cin)", KERNELS, "convolutions"),
+    ("conv-no-scale", "conv.cu", "            f *= cu_load<float>(scale, ch * scale.stride[0]);", "            ;",
+     KERNELS, "convolutions"),
     ("conv-residual-order", "conv.cu", "        if (q.residual_before_act)\n            f += add;",
-     "        if (!q.residual_before_act)\n            f += add;", KERNELS),
-    ("pool-padding-counts", "move.cu", "padded &= i < x.dim[2 + d] + p.pad_end[d];", "padded &= i < x.dim[2 + d];", KERNELS),
+     "        if (!q.residual_before_act)\n            f += add;", KERNELS, "convolutions"),
+    ("pool-padding-counts", "move.cu", "padded &= i < x.dim[2 + d] + p.pad_end[d];", "padded &= i < x.dim[2 + d];",
+     KERNELS, "pools"),
     ("resize-offset", "move.cu", "return t.index[d][at] - a.op.p.resize.in_begin[d];", "return t.index[d][at];",
-     KERNELS + BACKEND),
-    ("pad-constant", "move.cu", "beyond || i < 0 ? constant", "i < 0 ? constant", KERNELS),
-    ("merge-weights", "norm.cu", "d * d * count * more / total;", "d * d * count * more / (total + 1);", KERNELS),
+     BACKEND, "shipped_models"),
+    ("pad-constant", "move.cu", "beyond || i < 0 ? constant", "i < 0 ? constant", KERNELS, "pads"),
+    ("merge-weights", "norm.cu", "d * d * count * more / total;", "d * d * count * more / (total + 1);",
+     KERNELS, "norms_in_steps"),
     ("moments-one-lane-less", "norm.cu", "for (int k = 1; k < LANES; k++) {", "for (int k = 1; k < LANES - 1; k++) {",
-     KERNELS),
+     KERNELS, "norms_in_steps"),
     ("norm-epsilon", "norm.cu", "sqrt(square / (double)m.count + (double)p.epsilon)", "sqrt(square / (double)m.count)",
-     KERNELS),
-    ("attention-shared-keys", "matmul.cu", "g = h * k.dim[1] / heads", "g = h % k.dim[1]", KERNELS),
-    ("attention-no-shrink", "matmul.cu", "            total *= shrink;\n", "", KERNELS),
+     KERNELS, "norms"),
+    ("attention-shared-keys", "matmul.cu", "g = h * k.dim[1] / heads", "g = h % k.dim[1]", KERNELS, "attentions"),
+    ("attention-no-shrink", "matmul.cu", "            total *= shrink;\n", "", KERNELS, "attentions"),
     ("reduce-last-element", "reduce.cu", "    for (int64_t i = threadIdx.x; i < s.count; i += blockDim.x) {\n        double v",
-     "    for (int64_t i = threadIdx.x; i + 1 < s.count; i += blockDim.x) {\n        double v", KERNELS),
+     "    for (int64_t i = threadIdx.x; i + 1 < s.count; i += blockDim.x) {\n        double v", KERNELS, "reductions"),
     # frames
-    ("frame-not-clamped", "frame.cu", "fx = x < a.f.width ? (int)x : a.f.width - 1", "fx = (int)x", KERNELS + BACKEND),
-    ("frame-chroma-mean", "frame.cu", "* 0.25f);", "* 0.5f);", KERNELS + BACKEND),
-    ("frame-overflow-unseen", "frame.cu", "bad += !isfinite(e);", "", KERNELS + BACKEND),
+    ("frame-not-clamped", "frame.cu", "fx = x < a.f.width ? (int)x : a.f.width - 1", "fx = (int)x", BACKEND, "frames"),
+    ("frame-chroma-mean", "frame.cu", "* 0.25f);", "* 0.5f);", BACKEND, "frames"),
+    ("frame-overflow-unseen", "frame.cu", "bad += !isfinite(e);", "", BACKEND, "frames"),
     ("frame-no-wait", "frames.c", "    VGK_CUDA_TRY(cudaStreamSynchronize(dev->stream), err);\n    if (nonfinite)",
-     "    if (nonfinite)", BACKEND),
+     "    if (nonfinite)", BACKEND, "frames"),
     ("frame-flags-stay", "frames.c", "    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);\n", "",
-     BACKEND),
+     BACKEND, "frames"),
     ("frame-alpha-over-the-frame", "frames.c", "        stage(alpha, behind, &staged_alpha);",
-     "        stage(alpha, scratch, &staged_alpha);", BACKEND),
+     "        stage(alpha, scratch, &staged_alpha);", BACKEND, "frames"),
     # memory and streams
-    ("memory-not-counted", "backend.c", "        dev->now -= b->bytes;\n", "", BACKEND),
-    ("cap-not-kept", "backend.c", "(take > dev->limit || dev->now > dev->limit - take)", "(take > dev->limit)", BACKEND),
+    ("memory-not-counted", "backend.c", "        dev->now -= b->bytes;\n", "", BACKEND, "cap"),
+    ("cap-not-kept", "backend.c", "(take > dev->limit || dev->now > dev->limit - take)", "(take > dev->limit)",
+     BACKEND, "cap"),
     # cuDNN
     ("dnn-weights-order", "dnn_run.c", "place + (begin + i) * t->stride[last];", "place + begin + i;", DNN),
     ("dnn-scale-of-groups", "dnn_run.c", "index[0] / (weights->dim[0] / op->p.conv.groups) * weights->dim[1] + index[1]",
@@ -91,10 +100,12 @@ MUTANTS = [
     ("dnn-padding-behind", "dnn_graph.c", "behind[at] = c->pad_end[i];", "behind[at] = c->pad_begin[i];", DNN),
     ("dnn-slope", "dnn_graph.c", "desc below = step(c, CUDNN_POINTWISE_SUB, x, above, NULL);",
      "desc below = step(c, CUDNN_POINTWISE_ADD, x, above, NULL);", DNN),
-    ("dnn-workspace-at-the-padding", "products.c", "(char *)scratch + p.bytes : NULL", "(char *)scratch : NULL", BACKEND),
+    ("dnn-workspace-at-the-padding", "products.c", "(char *)scratch + p.bytes : NULL", "(char *)scratch : NULL",
+     BACKEND),
     ("dnn-reflected-rows", "products.c", "p.in[0].data = (char *)p.picture.data + p.skipped;",
      "p.in[0].data = p.picture.data;", BACKEND),
-    ("dnn-alignment", "dnn_graph.c", "return least < INT64_MAX && least > run ? each : align;", "return 16;", DNN + BACKEND),
+    ("dnn-alignment", "dnn_graph.c", "return least < INT64_MAX && least > run ? each : align;", "return 16;",
+     DNN + BACKEND),
     ("dnn-wrong-stream", "dnn_run.c", "dnn->SetStream(dnn->handle, stream)", "dnn->SetStream(dnn->handle, NULL)",
      DNN + BACKEND),
     ("dnn-alike-but-constants", "dnn.c", "p->op.constant != op->constant ||", "", DNN),
@@ -102,14 +113,16 @@ MUTANTS = [
 
 
 def sh(command, cwd, log, **more):
-    return subprocess.run(command, cwd=cwd, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **more).returncode
+    return subprocess.run(command, cwd=cwd, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                          **more).returncode
 
 
 class Build:
     def __init__(self, folder):
         self.folder = folder
-        out = subprocess.run(["ninja", "-t", "commands", "tests/cuda/test-cuda-kernels", "tests/cuda/test-cuda-backend",
-                              "tests/cuda/test-dnn-run"], cwd=folder, stdout=subprocess.PIPE, check=True).stdout.decode()
+        programs = sorted({"tests/cuda/" + t[1] for m in MUTANTS for t in m[4]})
+        out = subprocess.run(["ninja", "-t", "commands"] + programs, cwd=folder, stdout=subprocess.PIPE,
+                             check=True).stdout.decode()
         self.commands = {}
         for line in out.splitlines():
             words = shlex.split(line.split(" && ")[-1]) if line.startswith(("rm ", "ccache", "c", "g", "/")) else []
@@ -140,7 +153,7 @@ class Build:
 
 
 def make(build, folder, file, text, tests, log):
-    """Compiles and links the mutant: what to run in place of each program, and the environment for it; None: it cannot be."""
+    """Compiles and links the mutant: what to run in place of each program, and the environment for it, or None."""
     directory = os.path.dirname(file)
     path = os.path.join(folder, file)
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -215,7 +228,7 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         # What is to find them passes on the tree as it is.
         wanted = sorted({(tuple(t[0] for t in m[4]), m[5]) for m in mutants if len(m) > 5})
-        every = {t[0]: t for t in KERNELS + BACKEND + DNN}
+        every = {t[0]: t for m in MUTANTS for t in m[4]}
         with open(os.path.join(work, "log"), "w") as log:
             for wrong in pool.map(lambda w: failing(build, [every[n] for n in w[0]], w[1], {}, {}, log), wanted):
                 if wrong:

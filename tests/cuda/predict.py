@@ -3,8 +3,8 @@
 
     predict.py VIDGEN [--check docs/cuda.md]     --check: exit status 1 when the page has another row
 
-Needs the CUDA module (VIDGEN_MODULE_PATH), cuDNN and the toolkit's stub of the driver, but no GPU; exit status 77 without
-them.  The two models that are not ours are in the table where tests/run.sh has fetched them (~/.cache/vidgen)."""
+Needs the CUDA module (VIDGEN_MODULE_PATH), cuDNN and the toolkit's stub of the driver, but no GPU; exit status 77
+without them.  The two models that are not ours are in the table where tests/run.sh has fetched them (~/.cache/vidgen)."""
 import concurrent.futures
 import json
 import os

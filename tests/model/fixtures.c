@@ -3,7 +3,7 @@
  * scale, alignment and halo as the analysis finds them against those that the generator counts column by column.
  *
  *     test-fixtures SOURCE BUILD [NAME]            NAME: only this one, with its net
- *     test-fixtures SOURCE BUILD cuda [NAME]       by the CUDA module (VIDGEN_MODULE_PATH), in single and half precision */
+ *     test-fixtures SOURCE BUILD cuda [NAME]       by the CUDA module (VIDGEN_MODULE_PATH), in f32 and in half */
 #include "kernels/cuda_load.h"
 #include "model/precision.h"
 #include "onnx_case.h"
@@ -48,9 +48,9 @@ static enum vgk_status bind(const struct vg_graph *g, const struct vgk_tensor *i
     return s ? s : vg_net_split_norms(*net, VG_NORM_OWN);
 }
 
-/* In half precision, in 8-bit steps of the largest value (of 1 at least).  Measured over all sizes: 0.11 in the mean and 0.85
- * at worst (johnson, ifnet); a value that another side of a quantum's edge takes is 4 steps away, and the next layer adds
- * those up: 1.3 and 10.8 (qdq_int8). */
+/* In half precision, in 8-bit steps of the largest value (of 1 at least).  Measured over all sizes: 0.11 in the mean and
+ * 0.85 at worst (johnson, ifnet); a value that falls to the other side of a quantum's edge is 4 steps away, and the next
+ * layer adds those up: 1.3 and 10.8 (qdq_int8). */
 static void compare_halves(const char *name, const struct vgk_tensor *a, const struct vgk_tensor *b)
 {
     double most = 1, sum = 0, worst = 0;
@@ -64,14 +64,14 @@ static void compare_halves(const char *name, const struct vgk_tensor *a, const s
     }
     bool quantised = !strcmp(name, "qdq_int8");
     printf("%-16s in half: %.3f steps mean, %.2f worst\n", name, sum / (double)n, worst);
-    expectf(sum / (double)n <= (quantised ? 2.5 : 0.2) && worst <= (quantised ? 20 : 1.5), "%s: %.3f steps mean, %.2f worst", name,
-            sum / (double)n, worst);
+    expectf(sum / (double)n <= (quantised ? 2.5 : 0.2) && worst <= (quantised ? 20 : 1.5), "%s: %.3f steps mean, %.2f worst",
+            name, sum / (double)n, worst);
 }
 
 static void compare(const char *name, bool halved, const struct vgk_tensor *a, const struct vgk_tensor *b)
 {
     bool loose = !strcmp(name, "fp16_full");
-    /* Sums in another order; half precision has 11 bits, and values near 1 are rounded between layers (or not, fused). */
+    /* Sums in another order; half precision has 11 bits, and values near 1 are rounded between layers (or not, fused) */
     char why[512] = "";
     if (halved)
         compare_halves(name, a, b);
@@ -186,7 +186,8 @@ int main(int argc, char **argv)
     bool cuda = argc > 3 && !strcmp(argv[3], "cuda");
     const char *only = argc > 3 + cuda ? argv[3 + cuda] : NULL;
     int n = 0;
-    if (argc < 3 || !make_cases(argv[1], argv[2], "vectors.py", cuda ? "cuda-fixtures" : "fixtures", folder, sizeof folder)) {
+    const char *made = cuda ? "cuda-fixtures" : "fixtures"; /* each its own: tests run side by side */
+    if (argc < 3 || !make_cases(argv[1], argv[2], "vectors.py", made, folder, sizeof folder)) {
         if (kit_failures)
             return kit_done();
         kit_skip("needs a Python with onnx, onnxruntime and numpy");
