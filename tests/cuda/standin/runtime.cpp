@@ -106,6 +106,15 @@ static bool call()
     return fail_at && calls >= fail_at;
 }
 
+/* An allocation: counted, and true for the one that there is no memory for. */
+static bool refused()
+{
+    static long allocations;
+    long at = setting("VIDGEN_STANDIN_NOMEM", 0);
+    allocations = at ? allocations + 1 : 0;
+    return at && allocations == at;
+}
+
 #define CALL() \
     std::lock_guard<std::recursive_mutex> guard(lock); \
     if (call()) \
@@ -341,7 +350,7 @@ cudaError_t CUDARTAPI cudaMalloc(void **p, size_t n)
     CALL();
     NOT_CAPTURED(nullptr);
     char *block = nullptr;
-    if (device_bytes + n > (size_t)setting("VIDGEN_STANDIN_MEMORY", 2l << 30) ||
+    if (refused() || device_bytes + n > (size_t)setting("VIDGEN_STANDIN_MEMORY", 2l << 30) ||
         posix_memalign((void **)&block, 256, n ? n : 1))
         return done(cudaErrorMemoryAllocation);
     memset(block, 0xff, n);
@@ -375,7 +384,7 @@ cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t n, unsigned flags)
 {
     CALL();
     NOT_CAPTURED(nullptr);
-    if (posix_memalign(p, 256, n ? n : 1))
+    if (refused() || posix_memalign(p, 256, n ? n : 1))
         return done(cudaErrorMemoryAllocation);
     pinned_blocks[(char *)*p] = {n, context};
     return cudaSuccess;
