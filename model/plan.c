@@ -442,12 +442,17 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     p->backend = backend;
     p->device = device;
     p->half = request->precision == VG_PRECISION_FP16 || (request->precision == VG_PRECISION_AUTO && backend->half);
+    p->bf16 = request->precision == VG_PRECISION_BF16;
     p->untried = untried;
     p->winograd_steps = -1;
     struct vg_plan_request r = *request;
     enum vgk_status s = VGK_OK;
     if (backend != &vgk_cpu)
         s = vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &p->host, err);
+    if (!s && p->bf16)
+        s = backend->bf16 ? backend->bf16(device, err)
+                          : vgk_fail(err, VGK_ERR_UNSUPPORTED, "precision=bf16: expected a device whose kernels multiply bf16, "
+                                     "the %s does not: set precision to auto, fp16 or fp32, or device to cpu", backend->name);
     s = s ? s : make_all(p, &r, err);
     if (s == VGK_ERR_NOMEM && p->half && !r.bands && !r.tile_width && !r.tile_height) { /* one copy of the weights less */
         p->rescue_streams = true;
@@ -488,7 +493,9 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
         .norm_stored = p->norms.stored,
         .norm_errors = p->norms.errors,
         .global_why = *p->global_why ? p->global_why : NULL,
-        .precision = p->half ? VG_PRECISION_FP16 : VG_PRECISION_FP32,
+        .precision = p->half ? VG_PRECISION_FP16 : p->bf16 ? VG_PRECISION_BF16 : VG_PRECISION_FP32,
+        .n_products = l->n_products,
+        .n_bf16 = l->n_bf16,
         .arena_bytes = p->norms.arena,
         .rescue_bytes = p->rescue_bytes,
         .weight_bytes = l->weights,

@@ -39,7 +39,8 @@ struct vg_plan_request {
     int norm_frames;          /* FROZEN: how many to measure, 0 = VG_NORM_FRAMES */
     bool norm_measure;        /* FROZEN: measure, whatever lies beside the model */
     bool norm_errors;         /* what else than EXACT is compared with it (vg_run_begin), where that fits, too */
-    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations, else FP32 */
+    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations, else FP32.  BF16 is refused where the
+                                 device cannot multiply so */
     int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
     int window, hop;          /* frames; 0 = as the model says (8 where it takes any number) */
     int emit;                 /* of an interpolator that is told the time: frames between two; 0 = 1 */
@@ -72,6 +73,7 @@ struct vg_plan_info {
     bool norm_errors;         /* there is room to compare with EXACT */
     const char *global_why;   /* what depends on the whole frame in this mode, in words; NULL = nothing */
     enum vg_precision precision; /* in use */
+    int n_products, n_bf16;   /* convolutions, matrix products and attention; those of them that multiply bf16 */
     size_t rescue_bytes;      /* of the arena, for the program in f32 that runs tiles again (run.h); 0 = none */
     bool exact;               /* tiled equals untiled, bit for bit */
     bool direct;              /* convolutions by direct products, as tiles this small need to be exact: the untiled

@@ -29,6 +29,7 @@ struct vg_plan {
     struct vg_program *small; /* the same, of the reduced frame; or NULL */
     struct vg_program *rescue; /* half precision: the same as program in f32, for tiles that overflow; or NULL */
     bool half;                /* program; all the others are in f32 */
+    bool bf16;                /* products, of all programs */
     bool rescue_streams;      /* its packed weights stay in host memory */
     size_t rescue_bytes;      /* what the arena has more because of it */
     size_t room;              /* of it apart from activations, as reckoned before the frame was cut */
