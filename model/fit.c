@@ -27,7 +27,7 @@ enum vgk_status vg_plan_lay_out(struct vg_plan *p, int width, int height, struct
     struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes, how.spill,
                                          how.stream, how.measure};
     enum vgk_status s = VGK_OK;
-    how.direct |= p->bf16 || atomic_load(&p->model->no_winograd);
+    how.direct |= p->all_direct || p->bf16 || atomic_load(&p->model->no_winograd);
     if (!p->bound || p->bound_width != width || p->bound_height != height || p->bound_how.direct != how.direct ||
         p->bound_how.norms != how.norms || p->bound_how.half != how.half) {
         vg_net_free(&p->bound);

@@ -93,8 +93,12 @@ static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request
     }
     if (s || p->untried || (!c->program->blocks && !atomic_load(no_winograd)))
         return s;
-    p->winograd_steps = vg_trial_steps(p->model);
-    if (!c->program->blocks || !atomic_load(no_winograd))
+    p->winograd_steps = vg_trial_steps(p->model, p->max_bytes);
+    if (p->winograd_steps == VG_TRIAL_NO_ROOM && !p->all_direct) {
+        p->all_direct = true;
+        vg_plan_note(p, "Winograd's blocks: no room to try how much they round");
+    }
+    if (!c->program->blocks || (!p->all_direct && !atomic_load(no_winograd)))
         return VGK_OK;
     vg_program_free(&c->program);
     return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, false, false), &c->program, err);
@@ -400,14 +404,14 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     }
     p->program = best.program;
     p->grid = best.grid;
-    p->direct = best.direct;
+    p->direct = best.direct || p->all_direct;
     return VGK_OK;
 }
 
 /* The program for tiles, and what norms and the rescue want beside it. */
 static enum vgk_status make_all(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
 {
-    size_t max_bytes = budget(p->backend, p->device, r->max_bytes);
+    size_t max_bytes = p->max_bytes = budget(p->backend, p->device, r->max_bytes);
     enum vgk_status s = check(r, err);
     p->beside = 0;
     if (!s && !(s = vg_window_choose(p->model, r, &p->info, err)))
@@ -432,8 +436,8 @@ static void drop(struct vg_plan *p)
 }
 
 static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
-                                 const struct vg_plan_request *request, bool untried, struct vg_plan **plan,
-                                 struct vgk_error *err)
+                                 const struct vg_plan_request *request, bool untried, bool direct,
+                                 struct vg_plan **plan, struct vgk_error *err)
 {
     struct vg_plan *p = calloc(1, sizeof *p);
     if (!p)
@@ -444,6 +448,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     p->half = request->precision == VG_PRECISION_FP16 || (request->precision == VG_PRECISION_AUTO && backend->half);
     p->bf16 = request->precision == VG_PRECISION_BF16;
     p->untried = untried;
+    p->all_direct = direct;
     p->winograd_steps = -1;
     struct vg_plan_request r = *request;
     enum vgk_status s = VGK_OK;
@@ -526,13 +531,14 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
 enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
                              const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
 {
-    return plan_make(model, backend, device, request, false, plan, err);
+    return plan_make(model, backend, device, request, false, false, plan, err);
 }
 
 enum vgk_status vg_plan_untried(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
-                                const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
+                                const struct vg_plan_request *request, bool direct, struct vg_plan **plan,
+                                struct vgk_error *err)
 {
-    return plan_make(model, backend, device, request, true, plan, err);
+    return plan_make(model, backend, device, request, true, direct, plan, err);
 }
 
 void vg_plan_free(struct vg_plan **plan)

@@ -80,7 +80,7 @@ struct vg_plan_info {
                                  result that they equal is that of direct products, too (others differ by rounding) */
     double winograd_error_steps; /* the largest difference of an output value that Winograd's blocks make, in 8-bit steps, on
                                  a small picture (trial.h); where it is too large, all products are as written; negative:
-                                 no blocks in question */
+                                 no blocks in question, or no room to try them, and none taken */
     bool winograd_refused;    /* it was too large */
     const char *warning;      /* what tiles cost here when not exact, else NULL */
 };
