@@ -294,8 +294,7 @@ drop_frame (GstVidgenChunk *self, GstBuffer *buffer)
 {
   GstEvent *event = gst_event_new_gap (GST_BUFFER_PTS (buffer), GST_BUFFER_DURATION (buffer));
 
-  gst_structure_set (gst_event_writable_structure (event), GST_VIDGEN_GAP_DROPPED, G_TYPE_BOOLEAN, TRUE, NULL);
-  gst_pad_push_event (self->srcpad, event);
+  gst_pad_push_event (self->srcpad, gst_vidgen_mark_gap (event, TRUE));
   gst_buffer_unref (buffer);
   self->qos.gap = TRUE;
   return GST_FLOW_OK;
@@ -354,6 +353,9 @@ gst_vidgen_chunk_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
       break;
     case GST_EVENT_FLUSH_STOP:
       gst_vidgen_qos_reset (&self->qos);
+      break;
+    case GST_EVENT_GAP:
+      event = gst_vidgen_mark_gap (event, FALSE);
       break;
     default:
       break;

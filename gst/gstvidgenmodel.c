@@ -115,7 +115,7 @@ gst_vidgen_model_query (GstBaseTransform *trans, GstPadDirection direction, GstQ
     return gst_vidgen_planner_answer (&self->planner, gst_query_writable_structure (query));
   /* Upstream wants its buffers back. */
   if (GST_QUERY_TYPE (query) == GST_QUERY_DRAIN && direction == GST_PAD_SINK)
-    gst_vidgen_window_drain (&self->runner.window);
+    gst_vidgen_runner_drain (&self->runner);
 
   ok = GST_BASE_TRANSFORM_CLASS (parent_class)->query (trans, direction, query);
   if (ok && GST_QUERY_TYPE (query) == GST_QUERY_CUSTOM && direction == GST_PAD_SINK &&
@@ -142,6 +142,7 @@ static gboolean
 gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
+  gboolean late = FALSE;
   GstCaps *caps;
 
   switch (GST_EVENT_TYPE (event)) {
@@ -160,7 +161,10 @@ gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
       gst_vidgen_runner_flush (&self->runner);
       break;
     case GST_EVENT_GAP:
-      if (gst_structure_has_field (gst_event_get_structure (event), GST_VIDGEN_GAP_DROPPED)) {
+      if (self->runner.asked &&
+          !gst_structure_get_boolean (gst_event_get_structure (event), GST_VIDGEN_GAP_LATE, &late))
+        break; /* a tile's */
+      if (late) {
         gst_vidgen_runner_count_dropped (&self->runner);
         self->runner.late = TRUE;
         if (gst_vidgen_window_hold (&self->runner.window, event))

@@ -2,6 +2,14 @@
 #include "gstvidgenplan.h"
 
 GstEvent *
+gst_vidgen_mark_gap (GstEvent *gap, gboolean late)
+{
+  gap = gst_event_make_writable (gap);
+  gst_structure_set (gst_event_writable_structure (gap), GST_VIDGEN_GAP_LATE, G_TYPE_BOOLEAN, late, NULL);
+  return gap;
+}
+
+GstEvent *
 gst_vidgen_wrap_qos (GstEvent *qos)
 {
   GstEvent *event = gst_event_new_custom (

@@ -22,7 +22,8 @@
  * "vidgen-qos", stitch -> chunk, upstream, GST_EVENT_CUSTOM_UPSTREAM: a QoS event about whole frames, "event" GstEvent.
  * Wrapped, so that nothing between drops single tiles for it; chunk sends it on as it was.
  *
- * GAP with a field "vidgen-dropped", chunk -> stitch, downstream: no tile of this frame will come, it was late. */
+ * GAP with a field "vidgen-late", chunk -> stitch, downstream: no frame comes for this time; if it is TRUE one was
+ * dropped because it was late.  A GAP without the field is a tile's: what dropped it is between the two. */
 #ifndef GST_VIDGEN_PLAN_H
 #define GST_VIDGEN_PLAN_H
 
@@ -36,7 +37,10 @@ G_BEGIN_DECLS
 #define GST_VIDGEN_QUERY_FRAME "vidgen-frame"
 #define GST_VIDGEN_QUERY_SIZES "vidgen-sizes"
 #define GST_VIDGEN_EVENT_QOS "vidgen-qos"
-#define GST_VIDGEN_GAP_DROPPED "vidgen-dropped"
+#define GST_VIDGEN_GAP_LATE "vidgen-late"
+
+/* Takes the GAP event, gives it with the field. */
+GstEvent *gst_vidgen_mark_gap (GstEvent *gap, gboolean late);
 
 /* Takes the QoS event. */
 GstEvent *gst_vidgen_wrap_qos (GstEvent *qos);

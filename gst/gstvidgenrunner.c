@@ -217,9 +217,17 @@ gst_vidgen_runner_count_dropped (GstVidgenRunner *self)
 }
 
 GstFlowReturn
+gst_vidgen_runner_drain (GstVidgenRunner *self)
+{
+  if (self->window.n_tiles)
+    self->in_frame = FALSE; /* more tiles of the frame in work, if they come, begin it anew */
+  return gst_vidgen_window_drain (&self->window);
+}
+
+GstFlowReturn
 gst_vidgen_runner_end_sequence (GstVidgenRunner *self)
 {
-  GstFlowReturn ret = gst_vidgen_window_drain (&self->window);
+  GstFlowReturn ret = gst_vidgen_runner_drain (self);
 
   if (self->engine && self->engine->run)
     vg_run_reset (self->engine->run);
@@ -304,12 +312,12 @@ gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
   gboolean discont = self->discont && !self->late, cut;
   GstFlowReturn ret = GST_FLOW_OK;
 
-  self->in_frame = TRUE;
   self->discont = self->late = FALSE;
-  self->frame_number = tile ? tile->record->number : 0;
-  self->frame_tiles = 0;
   if (discont)
     ret = gst_vidgen_runner_end_sequence (self);
+  self->in_frame = TRUE;
+  self->frame_number = tile ? tile->record->number : 0;
+  self->frame_tiles = 0;
   cut = is_cut (self, buffer, tile);
   if (cut) {
     /* An interpolator goes on: it knows what to do between two scenes. */

@@ -71,7 +71,9 @@ GstFlowReturn gst_vidgen_runner_take (GstVidgenRunner *self, GstBuffer *in, GstB
 /* Without: runs a buffer of the frame. */
 GstFlowReturn gst_vidgen_runner_run_single (GstVidgenRunner *self, GstBuffer *in, GstBuffer *out);
 
-/* What comes next does not follow what was. */
+/* Pushes all that frames which are yet to come were waited for with. */
+GstFlowReturn gst_vidgen_runner_drain (GstVidgenRunner *self);
+/* The same, and what comes next does not follow what was. */
 GstFlowReturn gst_vidgen_runner_end_sequence (GstVidgenRunner *self);
 /* The same, and what is kept is dropped. */
 void gst_vidgen_runner_flush (GstVidgenRunner *self);

@@ -370,6 +370,10 @@ gst_vidgen_stitch_sink_event (GstPad *pad, GstObject *parent, GstEvent *event)
       finish_frame (self);
       break;
     case GST_EVENT_GAP:
+      if (!gst_structure_has_field (gst_event_get_structure (event), GST_VIDGEN_GAP_LATE)) {
+        gst_event_unref (event); /* a tile's: the rest of its frame comes yet */
+        return TRUE;
+      }
       finish_frame (self);
       if (!self->configured)
         configure_for_gap (self);

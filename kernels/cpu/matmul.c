@@ -123,11 +123,11 @@ static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, str
 {
     struct job j;
     size_t bytes, panel;
-    bool constant = op->in[1].data; /* as long as nothing runs */
     if (!make(dev, op, &j) || !vgk_mul(j.stored.bytes, (size_t)j.panels, &bytes) ||
         !vgk_mul(sizeof(float) * (size_t)j.nr * (size_t)vgk_pool_size(dev->pool), (size_t)j.depth, &panel))
         return VGK_ERR_UNSUPPORTED;
     *n = (struct vgk_need){.lattice = {1, 1, 1}};
+    bool constant = op->in[1].data; /* as long as nothing runs */
     if (constant && j.shared)
         n->packed = bytes;
     else

@@ -123,16 +123,16 @@ static void collect_all(const struct vg_net *net, bool model)
     expectf(n_ops < MOST, "more than %d operations", MOST);
 }
 
-static struct vg_net *nets[128]; /* constants live in them */
-static int n_nets;
+static struct vg_net *nets[128]; /* constants live in them, and in their models */
+static struct vg_model *models[128];
+static int n_nets, n_models;
 
 static void model(const char *path)
 {
-    struct vg_model *m = NULL;
     struct vgk_error err = {{0}};
-    enum vgk_status s = vg_model_load(path, &m, &err);
+    enum vgk_status s = vg_model_load(path, &models[n_models], &err);
     if (!s)
-        s = vg_model_bind(m, WIDTH, HEIGHT, 0, true, VG_NORM_OWN, &nets[n_nets], &err);
+        s = vg_model_bind(models[n_models++], WIDTH, HEIGHT, 0, true, VG_NORM_OWN, &nets[n_nets], &err);
     expectf(!s, "%s: %s", path, err.text);
     if (!s)
         collect_all(nets[n_nets++], true);
@@ -307,6 +307,8 @@ int main(int argc, char **argv)
     printf("%d fixtures, %d operations, %d answers\n", n, n_ops, n_asked);
     for (int i = 0; i < n_nets; i++)
         vg_net_free(&nets[i]);
+    for (int i = 0; i < n_models; i++)
+        vg_model_unref(&models[i]);
     free(table);
     return kit_done();
 }

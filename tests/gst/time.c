@@ -446,6 +446,80 @@ GST_START_TEST (test_drain)
 }
 GST_END_TEST;
 
+typedef struct
+{
+  gint drop, drain; /* these tiles, counted over all frames; -1 = none */
+  gint n;
+} Disturbance;
+
+static GstPadProbeReturn
+disturb (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  GstBuffer *tile = GST_PAD_PROBE_INFO_BUFFER (info);
+  Disturbance *self = user_data;
+  GstQuery *query;
+
+  if (self->n == self->drain) {
+    query = gst_query_new_drain ();
+    gst_pad_peer_query (pad, query);
+    gst_query_unref (query);
+  }
+  if (self->n++ != self->drop)
+    return GST_PAD_PROBE_OK;
+  /* As identity does. */
+  gst_pad_push_event (pad, gst_event_new_gap (GST_BUFFER_PTS (tile), GST_BUFFER_DURATION (tile)));
+  return GST_PAD_PROBE_DROP;
+}
+
+/* A tile that is dropped with a GAP in its place, and a DRAIN query in the middle of a frame: every frame leaves, in its
+ * order, and other tiles know nothing of a dropped one. */
+GST_START_TEST (test_within_a_frame)
+{
+  const Disturbance all[] = {{4 * 3, -1}, {4 * 3 + 1, -1}, {4 * 3 + 3, -1}, {-1, 4 * 3 + 1}, {-1, 4 * 3 + 3}};
+  gchar *model = time_window_model (5, 1, 2);
+  gchar *line = g_strdup_printf ("vidgenchunk tile-width=24 tile-height=20 ! identity name=i ! "
+                                 "vidgenmodel name=m threads=1 scene-cut=off model-file=%s ! "
+                                 "vidgenstitch missing-tile=source", model);
+
+  for (guint k = 0; k < G_N_ELEMENTS (all); k++) {
+    Disturbance how = all[k];
+    GstBus *bus;
+    GstHarness *h = frames_harness (line, frames_caps ("RGB", WIDTH, HEIGHT), &bus);
+    GstElement *identity = gst_bin_get_by_name (GST_BIN (h->element), "i");
+    GstPad *pad = gst_element_get_static_pad (identity, "src");
+    gint dropped = how.drop % 4;
+
+    frames_init ();
+    gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, disturb, &how, NULL);
+    push_frames (h, 1, 9);
+    gst_harness_push_event (h, gst_event_new_eos ());
+    for (gint g = 0; g < 9; g++) {
+      gint list[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+      GByteArray *want = expected (5, 1, 1, 2, list, 9, g);
+      GstBuffer *out = pull (h), *in = make_frame (g + 1);
+      GstMapInfo map;
+
+      frames_assert_same_data (out, in, "disturbed");
+      gst_buffer_unref (in);
+      gst_buffer_map (out, &map, GST_MAP_READ);
+      for (gint y = 0; how.drop >= 0 && y < HEIGHT; y++)
+        for (gint x = 0; x < WIDTH * 3; x++)
+          if (y / 20 * 2 + x / 72 != dropped && map.data[y * WIDTH * 3 + x] != want->data[y * WIDTH * 3 + x])
+            fail ("disturbance %u, frame %d, row %d, byte %d", k, g, y, x);
+      gst_buffer_unmap (out, &map);
+      gst_buffer_unref (out);
+      g_byte_array_unref (want);
+    }
+    expect_end (h);
+    gst_object_unref (pad);
+    gst_object_unref (identity);
+    frames_end (h, bus);
+  }
+  g_free (line);
+  time_remove (model);
+}
+GST_END_TEST;
+
 /* What cannot be done is refused before the first frame, in words. */
 GST_START_TEST (test_refused)
 {
@@ -498,6 +572,7 @@ time_suite (void)
   tcase_add_test (cases, test_scene_cut_of_single_frames);
   tcase_add_test (cases, test_allocation);
   tcase_add_test (cases, test_drain);
+  tcase_add_test (cases, test_within_a_frame);
   tcase_add_test (cases, test_refused);
   return suite;
 }
