@@ -92,12 +92,13 @@ static enum vgk_status try_one(struct search *s, size_t *bytes)
 static enum vgk_status try_bands(struct search *s)
 {
     static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+    enum { MOST_WORSE = 4 }; /* rows come in units, so that a few more bands can need a little more */
     size_t before = SIZE_MAX, bytes;
     int worse = 0;
     s->round_least = SIZE_MAX;
     s->round_bands = 0;
     s->kept = -1;
-    for (size_t i = 0; i < sizeof counts / sizeof *counts && s->height / counts[i] >= 6 && worse < 2; i++) {
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && s->height / counts[i] >= 6 && worse < MOST_WORSE; i++) {
         s->how.bands = counts[i];
         enum vgk_status status = try_one(s, &bytes);
         if (status || s->best)

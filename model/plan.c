@@ -10,6 +10,7 @@
 #include "warp.h"
 #include "window.h"
 
+#define WORTH_STREAMING 1.2 /* times the whole frame's work: from here on a way with weights in host memory is tried, too */
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
 /* --- one way to cut the frame --- */
@@ -91,6 +92,7 @@ static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request
         if (!cut_frame(p, r, NULL, 0, 0, least, c, &again))
             s = VGK_OK;
     }
+    p->blocks |= !s && c->program->blocks;
     if (s || p->untried || (!c->program->blocks && !atomic_load(no_winograd)))
         return s;
     p->winograd_steps = vg_trial_steps(p->model, p->max_bytes);
@@ -385,8 +387,20 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     } else {
         size_t least = SIZE_MAX;
         s = VGK_ERR_UNSUPPORTED;
-        for (int stream = 0; stream < 2 && s == VGK_ERR_UNSUPPORTED; stream++)
-            s = find_way(p, r, &whole, one_tile, stream, max_bytes, &least, &best, err);
+        s = find_way(p, r, &whole, one_tile, false, max_bytes, &least, &best, err);
+        /* Halos, and direct products in the place of blocks, can cost more than weights that are brought for each use. */
+        if (s == VGK_ERR_UNSUPPORTED || (!s && frame_work(&best) > WORTH_STREAMING * whole.program->work)) {
+            struct cut streamed = {.program = NULL};
+            struct vgk_error why = {{0}};
+            enum vgk_status also = find_way(p, r, &whole, one_tile, true, max_bytes, &least, &streamed, s ? err : &why);
+            if (s || (!also && frame_work(&streamed) < frame_work(&best))) {
+                vg_program_free(&best.program);
+                best = streamed;
+                s = also;
+            } else {
+                vg_program_free(&streamed.program);
+            }
+        }
         if (s == VGK_ERR_UNSUPPORTED)
             s = vgk_fail(err, VGK_ERR_NOMEM, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: "
                          "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height,
@@ -466,6 +480,11 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     }
     if (s == VGK_ERR_NOMEM && r.norm_errors) { /* do without */
         r.norm_errors = false;
+        drop(p);
+        s = make_all(p, &r, err);
+    }
+    if (s == VGK_ERR_NOMEM && p->blocks && !p->all_direct && !untried) { /* their weights are smaller, and so are halos */
+        p->all_direct = true;
         drop(p);
         s = make_all(p, &r, err);
     }

@@ -51,7 +51,8 @@ struct vg_plan {
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
     bool untried; /* by vg_plan_untried */
-    bool all_direct; /* no Winograd: there is no room to try it, or the trial wants to compare with this */
+    bool blocks;     /* the whole frame's program has Winograd's */
+    bool all_direct; /* none of them: no room for them, or to try them, or the trial wants to compare with this */
     size_t max_bytes; /* of the request, or what it stands for */
     double winograd_steps; /* see plan.h */
     char global_why[512], warning[1024], ways[1024];
