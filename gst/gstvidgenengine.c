@@ -250,6 +250,73 @@ gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, G
   return status == VGK_OK;
 }
 
+/* Of a tile that hangs over its frame, what lies in it. */
+static void
+clip_input (const GstVidgenTileMeta *tile, struct vgk_frame *src)
+{
+  const struct vg_axis *x = &tile->grid->grid.x, *y = &tile->grid->grid.y;
+
+  src->width = MIN (src->width, x->frame - x->origin[tile->column]);
+  src->height = MIN (src->height, y->frame - y->origin[tile->row]);
+}
+
+static void
+clip_output (const GstVidgenTileMeta *tile, struct vgk_frame *dst)
+{
+  const struct vg_axis *x = &tile->grid->grid.x, *y = &tile->grid->grid.y;
+
+  dst->width = MIN (dst->width, vg_axis_scale (x, x->frame) - vg_axis_scale (x, x->origin[tile->column]));
+  dst->height = MIN (dst->height, vg_axis_scale (y, y->frame) - vg_axis_scale (y, y->origin[tile->row]));
+}
+
+gboolean
+gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
+    GstBuffer *in, const GstVideoInfo *out_info, const struct vgk_colour *colour, GError **error)
+{
+  const GstVideoFrame form = {.info = *out_info};
+  struct vgk_frame *src = engine->frames, dst;
+  struct vgk_error err = {{0}};
+  enum vgk_status status;
+
+  if (!map_frames (engine, in_info, &in, 0, 1, GST_MAP_READ, error))
+    return FALSE;
+  gst_vidgen_frame_from_video (&form, &dst);
+  if (tile && !engine->whole) {
+    clip_input (tile, src);
+    clip_output (tile, &dst);
+  }
+  status = vg_run_start (engine->run, tile && !engine->whole ? tile->column : 0, tile && !engine->whole ? tile->row : 0,
+      src, colour, &dst, &err);
+  unmap_frames (engine, 0, 1);
+  if (status != VGK_OK)
+    gst_vidgen_set_error (error, status, &err);
+  return status == VGK_OK;
+}
+
+gboolean
+gst_vidgen_engine_wait (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *out_info,
+    GstBuffer *out, GError **error)
+{
+  struct vgk_frame *dst = engine->frames;
+  struct vgk_error err = {{0}};
+  enum vgk_status status;
+
+  if (out && !map_frames (engine, out_info, &out, 0, 1, GST_MAP_WRITE, error)) {
+    vg_run_wait (engine->run, NULL, NULL);
+    return FALSE;
+  }
+  if (out && tile && !engine->whole)
+    clip_output (tile, dst);
+  status = vg_run_wait (engine->run, out ? dst : NULL, &err);
+  if (out) {
+    extend_edges (&engine->mapped[0], dst);
+    unmap_frames (engine, 0, 1);
+  }
+  if (status != VGK_OK)
+    gst_vidgen_set_error (error, status, &err);
+  return status == VGK_OK;
+}
+
 gboolean
 gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
     GstBuffer *const *in, const GstVideoInfo *out_info, GstBuffer *const *out, const struct vgk_colour *colour,
@@ -268,19 +335,12 @@ gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, c
     return FALSE;
   }
   if (tile && !engine->whole) {
-    const struct vg_axis *x = &tile->grid->grid.x, *y = &tile->grid->grid.y;
-    gint left = x->origin[tile->column], top = y->origin[tile->row];
-
     column = tile->column;
     row = tile->row;
-    for (gint i = 0; i < window; i++) {
-      src[i].width = MIN (src[i].width, x->frame - left);
-      src[i].height = MIN (src[i].height, y->frame - top);
-    }
-    for (gint i = 0; i < emit; i++) {
-      dst[i].width = MIN (dst[i].width, vg_axis_scale (x, x->frame) - vg_axis_scale (x, left));
-      dst[i].height = MIN (dst[i].height, vg_axis_scale (y, y->frame) - vg_axis_scale (y, top));
-    }
+    for (gint i = 0; i < window; i++)
+      clip_input (tile, &src[i]);
+    for (gint i = 0; i < emit; i++)
+      clip_output (tile, &dst[i]);
   }
   status = vg_run_tile (engine->run, column, row, src, colour, dst, &err);
   for (gint i = 0; i < emit; i++)

@@ -145,6 +145,8 @@ gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
   gboolean late = FALSE;
   GstCaps *caps;
 
+  if (GST_EVENT_IS_SERIALIZED (event) && GST_EVENT_TYPE (event) != GST_EVENT_FLUSH_STOP)
+    gst_vidgen_runner_land (&self->runner);
   switch (GST_EVENT_TYPE (event)) {
     case GST_EVENT_CAPS:
       gst_event_parse_caps (event, &caps);
@@ -228,7 +230,10 @@ gst_vidgen_model_fixate_caps (GstBaseTransform *trans, GstPadDirection direction
 static gboolean
 gst_vidgen_model_set_caps (GstBaseTransform *trans, GstCaps *incaps, GstCaps *outcaps)
 {
-  return gst_video_info_from_caps (&GST_VIDGEN_MODEL (trans)->runner.out_info, outcaps);
+  GstVidgenRunner *runner = &GST_VIDGEN_MODEL (trans)->runner;
+
+  gst_vidgen_runner_land (runner); /* in the old format */
+  return gst_video_info_from_caps (&runner->out_info, outcaps);
 }
 
 /* ---- buffers ---- */
@@ -263,7 +268,8 @@ gst_vidgen_model_propose_allocation (GstBaseTransform *trans, GstQuery *decide, 
 static gboolean
 gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
 {
-  guint kept = gst_vidgen_window_buffers (&GST_VIDGEN_MODEL (trans)->runner.window);
+  GstVidgenRunner *runner = &GST_VIDGEN_MODEL (trans)->runner;
+  guint kept = gst_vidgen_window_buffers (&runner->window) + (gst_vidgen_runner_flies (runner) ? 1 : 0);
 
   return gst_vidgen_pool_ensure (query, kept) &&
       GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) && gst_vidgen_pool_use_strides (query);
@@ -309,10 +315,14 @@ static GstFlowReturn
 gst_vidgen_model_generate_output (GstBaseTransform *trans, GstBuffer **out)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
+  GstFlowReturn ret;
 
-  if (self->runner.window.n_tiles == 0)
-    return GST_BASE_TRANSFORM_CLASS (parent_class)->generate_output (trans, out);
-  return gst_vidgen_runner_take (&self->runner, g_steal_pointer (&trans->queued_buf), out);
+  if (self->runner.window.n_tiles)
+    return gst_vidgen_runner_take (&self->runner, g_steal_pointer (&trans->queued_buf), out);
+  if (gst_vidgen_runner_flies (&self->runner))
+    return gst_vidgen_runner_fly (&self->runner, g_steal_pointer (&trans->queued_buf), out);
+  ret = gst_vidgen_runner_land (&self->runner); /* the pipeline has become live */
+  return ret == GST_FLOW_OK ? GST_BASE_TRANSFORM_CLASS (parent_class)->generate_output (trans, out) : ret;
 }
 
 /* ---- states, properties, class ---- */

@@ -335,7 +335,8 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     UNLOCK (self);
     if (!model)
       return NULL;
-    request.live = request.norm_mode == VG_NORM_AUTO && is_live (self->element);
+    request.live = is_live (self->element);
+    request.flights = !request.live; /* a tile more on the way is a frame's latency */
     request.emit = vg_model_summary (model)->centre < 0 ? interpolate : 0;
     engine = gst_vidgen_engine_new (model, device, &options, &request, &error);
     if (engine) {

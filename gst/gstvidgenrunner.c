@@ -45,9 +45,20 @@ gst_vidgen_runner_start (GstVidgenRunner *self)
   GST_OBJECT_UNLOCK (self->trans);
 }
 
+/* Nobody wants what is on its way. */
+static void
+drop_flight (GstVidgenRunner *self)
+{
+  if (!self->flight.out)
+    return;
+  gst_vidgen_engine_wait (self->engine, NULL, &self->out_info, NULL, NULL);
+  gst_clear_buffer (&self->flight.out);
+}
+
 void
 gst_vidgen_runner_stop (GstVidgenRunner *self)
 {
+  drop_flight (self);
   gst_vidgen_window_close (&self->window);
   g_clear_pointer (&self->engine, gst_vidgen_engine_free);
   g_clear_pointer (&self->new_values, g_free);
@@ -97,7 +108,7 @@ start_engine (GstVidgenRunner *self, GstVidgenEngine *engine)
   GError *error = NULL;
   gboolean ok;
 
-  gst_vidgen_window_drain (&self->window);
+  gst_vidgen_runner_drain (self);
   gst_vidgen_planner_retire (self->planner, self->engine);
   self->engine = engine;
   ok = gst_vidgen_engine_open (engine, &self->stop, &error);
@@ -219,9 +230,12 @@ gst_vidgen_runner_count_dropped (GstVidgenRunner *self)
 GstFlowReturn
 gst_vidgen_runner_drain (GstVidgenRunner *self)
 {
+  GstFlowReturn landed = gst_vidgen_runner_land (self), ret;
+
   if (self->window.n_tiles)
     self->in_frame = FALSE; /* more tiles of the frame in work, if they come, begin it anew */
-  return gst_vidgen_window_drain (&self->window);
+  ret = gst_vidgen_window_drain (&self->window);
+  return landed == GST_FLOW_OK ? ret : landed;
 }
 
 GstFlowReturn
@@ -240,6 +254,7 @@ void
 gst_vidgen_runner_flush (GstVidgenRunner *self)
 {
   gst_vidgen_window_drop (&self->window);
+  drop_flight (self);
   gst_vidgen_runner_end_sequence (self);
   g_atomic_int_set (&self->stop, FALSE);
   self->in_frame = self->discont = self->late = FALSE;
@@ -251,8 +266,10 @@ apply_parameters (GstVidgenRunner *self)
 {
   GError *error = NULL;
 
-  if (gst_vidgen_planner_new_values (self->planner, self->engine, self->new_values) &&
-      !gst_vidgen_engine_set_parameters (self->engine, self->new_values, &error)) {
+  if (!gst_vidgen_planner_new_values (self->planner, self->engine, self->new_values))
+    return TRUE;
+  gst_vidgen_runner_land (self); /* with the old ones */
+  if (!gst_vidgen_engine_set_parameters (self->engine, self->new_values, &error)) {
     gst_vidgen_planner_fail (self->planner, error);
     return FALSE;
   }
@@ -378,6 +395,46 @@ begin_run (GstVidgenRunner *self, GstBuffer *const *in, gint64 *compared, GError
   return ok;
 }
 
+/* FALSE: an error was posted. */
+static gboolean
+check_size (GstVidgenRunner *self)
+{
+  if (gst_vidgen_engine_takes (self->engine, &self->in_info))
+    return TRUE;
+  GST_ELEMENT_ERROR (self->trans, STREAM, WRONG_TYPE,
+      ("Tiles of %d x %d pixels were planned, and %d x %d come. What is between vidgenchunk and vidgenmodel must not "
+       "change their size.",
+          self->engine->grid->grid.x.tile, self->engine->grid->grid.y.tile, GST_VIDEO_INFO_WIDTH (&self->in_info),
+          GST_VIDEO_INFO_HEIGHT (&self->in_info)),
+      (NULL));
+  return FALSE;
+}
+
+/* Takes the error of a run; nobody wants to know it while flushing. */
+static GstFlowReturn
+fail (GstVidgenRunner *self, GError *error)
+{
+  if (!g_atomic_int_get (&self->stop))
+    return gst_vidgen_planner_fail (self->planner, error);
+  g_error_free (error);
+  return GST_FLOW_FLUSHING;
+}
+
+/* A tile has been run; `time` of what passed since it began is the run's. */
+static void
+count_tile (GstVidgenRunner *self, gint64 began, gint64 time)
+{
+  if (!self->ran) {
+    self->ran = TRUE;
+    self->run_began = began;
+    self->run_time = 0;
+  }
+  self->run_time += time;
+  GST_OBJECT_LOCK (self->trans);
+  self->stats.tiles++;
+  GST_OBJECT_UNLOCK (self->trans);
+}
+
 static GstFlowReturn
 run (gpointer user, GstBuffer *const *in, GstBuffer *const *out)
 {
@@ -385,32 +442,13 @@ run (gpointer user, GstBuffer *const *in, GstBuffer *const *out)
   gint64 began = g_get_monotonic_time (), compared = 0;
   GError *error = NULL;
 
-  if (!gst_vidgen_engine_takes (self->engine, &self->in_info)) {
-    GST_ELEMENT_ERROR (self->trans, STREAM, WRONG_TYPE,
-        ("Tiles of %d x %d pixels were planned, and %d x %d come. What is between vidgenchunk and vidgenmodel must not "
-         "change their size.",
-            self->engine->grid->grid.x.tile, self->engine->grid->grid.y.tile, GST_VIDEO_INFO_WIDTH (&self->in_info),
-            GST_VIDEO_INFO_HEIGHT (&self->in_info)),
-        (NULL));
+  if (!check_size (self))
     return GST_FLOW_ERROR;
-  }
   if (!begin_run (self, in, &compared, &error) || !gst_vidgen_engine_run (self->engine, gst_buffer_get_vidgen_tile_meta (in[0]), &self->in_info, in,
-          &self->out_info, out, &self->colour, &error)) {
-    if (!g_atomic_int_get (&self->stop))
-      return gst_vidgen_planner_fail (self->planner, error);
-    g_error_free (error);
-    return GST_FLOW_FLUSHING;
-  }
+          &self->out_info, out, &self->colour, &error))
+    return fail (self, error);
   began += compared;
-  if (!self->ran) {
-    self->ran = TRUE;
-    self->run_began = began;
-    self->run_time = 0;
-  }
-  self->run_time += g_get_monotonic_time () - began;
-  GST_OBJECT_LOCK (self->trans);
-  self->stats.tiles++;
-  GST_OBJECT_UNLOCK (self->trans);
+  count_tile (self, began, g_get_monotonic_time () - began);
   return GST_FLOW_OK;
 }
 
@@ -449,14 +487,109 @@ end_run (gpointer user, gint frames)
     gst_element_post_message (GST_ELEMENT (self->trans), gst_message_new_latency (GST_OBJECT (self->trans)));
 }
 
+/* Is this tile, which is run now, the last of its frame? */
+static gboolean
+is_last (GstVidgenRunner *self, const GstVidgenTileMeta *tile)
+{
+  return !tile || ++self->frame_tiles == (guint) (tile->grid->grid.x.n * tile->grid->grid.y.n);
+}
+
 GstFlowReturn
 gst_vidgen_runner_run_single (GstVidgenRunner *self, GstBuffer *in, GstBuffer *out)
 {
   const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (in);
   GstFlowReturn ret = run (self, &in, &out);
 
-  if (ret == GST_FLOW_OK && (!tile || ++self->frame_tiles == (guint) (tile->grid->grid.x.n * tile->grid->grid.y.n)))
+  if (ret == GST_FLOW_OK && is_last (self, tile))
     end_run (self, 1);
+  return ret;
+}
+
+/* ---- one on its way ---- */
+
+gboolean
+gst_vidgen_runner_flies (GstVidgenRunner *self)
+{
+  gboolean live;
+
+  GST_OBJECT_LOCK (self->trans);
+  live = self->live;
+  GST_OBJECT_UNLOCK (self->trans);
+  return !live && self->engine && gst_vidgen_engine_has_flights (self->engine);
+}
+
+/* Waits for what is on its way, and gives it; *out NULL: there was nothing. */
+static GstFlowReturn
+arrive (GstVidgenRunner *self, GstBuffer **out)
+{
+  GstBuffer *buffer = g_steal_pointer (&self->flight.out);
+  gint64 began = g_get_monotonic_time ();
+  GError *error = NULL;
+
+  *out = NULL;
+  if (!buffer)
+    return GST_FLOW_OK;
+  if (!gst_vidgen_engine_wait (
+          self->engine, gst_buffer_get_vidgen_tile_meta (buffer), &self->out_info, buffer, &error)) {
+    gst_buffer_unref (buffer);
+    return fail (self, error);
+  }
+  count_tile (self, self->flight.began, self->flight.time + g_get_monotonic_time () - began);
+  if (self->flight.last)
+    end_run (self, 1);
+  *out = buffer;
+  return GST_FLOW_OK;
+}
+
+GstFlowReturn
+gst_vidgen_runner_land (GstVidgenRunner *self)
+{
+  GstBuffer *out = NULL;
+  GstFlowReturn ret = arrive (self, &out);
+
+  return out ? gst_pad_push (GST_BASE_TRANSFORM_SRC_PAD (self->trans), out) : ret;
+}
+
+GstFlowReturn
+gst_vidgen_runner_fly (GstVidgenRunner *self, GstBuffer *in, GstBuffer **out)
+{
+  const GstVidgenTileMeta *tile = in ? gst_buffer_get_vidgen_tile_meta (in) : NULL;
+  GstBuffer *next = NULL;
+  GError *error = NULL;
+  gboolean started, last;
+  gint64 began, time;
+  GstFlowReturn ret;
+
+  *out = NULL;
+  if (!in)
+    return GST_FLOW_OK;
+  ret = GST_BASE_TRANSFORM_GET_CLASS (self->trans)->prepare_output_buffer (self->trans, in, &next);
+  if (ret == GST_FLOW_OK && !check_size (self))
+    ret = GST_FLOW_ERROR;
+  if (ret != GST_FLOW_OK) {
+    gst_buffer_unref (in);
+    gst_clear_buffer (&next);
+    return ret;
+  }
+  began = g_get_monotonic_time ();
+  started = gst_vidgen_engine_start (self->engine, tile, &self->in_info, in, &self->out_info, &self->colour, &error);
+  time = g_get_monotonic_time () - began;
+  last = started && is_last (self, tile);
+  gst_buffer_unref (in);
+  if (started) {
+    ret = arrive (self, out);
+    self->flight.out = next;
+    self->flight.last = last;
+    self->flight.began = began;
+    self->flight.time = time;
+    return ret;
+  }
+  gst_buffer_unref (next);
+  /* The one before is not to blame: its own error, if it has one, comes first. */
+  ret = gst_vidgen_runner_land (self);
+  if (ret == GST_FLOW_OK)
+    return fail (self, error);
+  g_error_free (error);
   return ret;
 }
 

@@ -32,6 +32,11 @@ typedef struct
 
   GstVidgenEngine *engine; /* NULL until there are caps */
   GstVidgenWindow window;  /* closed for models of single frames */
+  struct {
+    GstBuffer *out; /* on its way, NULL = none; its result leaves when the next one is on its way, too */
+    gboolean last;  /* tile of its frame */
+    gint64 began, time; /* when it was started, how long that took */
+  } flight;
   struct vg_scenecut scene;
   GstVideoInfo in_info, out_info;
   GstVideoColorimetry colorimetry;
@@ -71,7 +76,13 @@ GstFlowReturn gst_vidgen_runner_take (GstVidgenRunner *self, GstBuffer *in, GstB
 /* Without: runs a buffer of the frame. */
 GstFlowReturn gst_vidgen_runner_run_single (GstVidgenRunner *self, GstBuffer *in, GstBuffer *out);
 
-/* Pushes all that frames which are yet to come were waited for with. */
+/* Without, and with a buffer that stays on its way until the next one comes (gst_vidgen_engine_start): as take. */
+gboolean gst_vidgen_runner_flies (GstVidgenRunner *self);
+GstFlowReturn gst_vidgen_runner_fly (GstVidgenRunner *self, GstBuffer *in, GstBuffer **out);
+/* What is on its way leaves now: whatever is serialised with buffers comes behind it. */
+GstFlowReturn gst_vidgen_runner_land (GstVidgenRunner *self);
+
+/* Pushes that, and all that frames which are yet to come were waited for with. */
 GstFlowReturn gst_vidgen_runner_drain (GstVidgenRunner *self);
 /* The same, and what comes next does not follow what was. */
 GstFlowReturn gst_vidgen_runner_end_sequence (GstVidgenRunner *self);

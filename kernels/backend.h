@@ -15,7 +15,11 @@
 #include "frame.h"
 #include "ops.h"
 
-struct vgk_device; /* a backend's own */
+struct vgk_device; /* a backend's own; so are these: */
+struct vgk_flights;
+struct vgk_recording;
+
+#define VGK_FLIGHTS 2 /* at a time: one that is computed or comes down, and the next */
 
 struct vgk_device_options {
     int threads;        /* 0 = as many as the process may use (affinity, cgroup) */
@@ -24,6 +28,12 @@ struct vgk_device_options {
     int device;         /* CUDA: which */
     const char *described; /* CUDA: none that is there, but one to plan for: a capability ("sm_86"), or cuDNN's description
                               of a device (JSON); such a device has no memory to give.  NULL: a real one */
+};
+
+/* The largest frames of a flight. */
+struct vgk_flight_size {
+    int width, height; /* pixels */
+    bool halved;       /* all have halved chroma */
 };
 
 struct vgk_need {
@@ -85,6 +95,38 @@ struct vgk_backend {
     enum vgk_status (*frame_write)(struct vgk_device *, const struct vgk_tensor *src, const struct vgk_matrix *,
                                    const float low[3], const float high[3], const struct vgk_frame *alpha,
                                    const struct vgk_frame *dst, void *scratch, int *nonfinite, struct vgk_error *);
+
+    /* Tiles in flight: while one is computed, the next goes up to the device and the one before comes down, and nobody waits
+     * but for a whole tile.  All NULL where there is nothing to gain by that.
+     * flight_bytes: what flights_open wants of the device's memory (`memory`, the caller's) for frames of up to this size;
+     * *host: what it takes of the host's (pinned, not counted elsewhere).
+     * flight_begin: flight k, 0 to VGK_FLIGHTS - 1, which must have been waited for; `in` is copied, and may be changed when
+     * this returns.  *in_there, *out_there: where the frames will lie on the device, to be given to frame_read (any time
+     * until the flight begins anew) and frame_write (until flight_end: it then does not wait and tells nothing).
+     * flight_end: all of the flight is given to the device.
+     * flight_wait: waits for it, and copies the result to `out` (NULL: nobody wants it), which looks as it did for
+     * flight_begin; *nonfinite as of frame_write.  Errors are those of all that was given to the device before flight_end.
+     * A flight that did not come to its end is given up by this. */
+    size_t (*flight_bytes)(const struct vgk_device *, const struct vgk_flight_size *in, const struct vgk_flight_size *out,
+                           size_t *host);
+    enum vgk_status (*flights_open)(struct vgk_device *, const struct vgk_flight_size *in,
+                                    const struct vgk_flight_size *out, void *memory, struct vgk_flights **,
+                                    struct vgk_error *);
+    void (*flights_close)(struct vgk_device *, struct vgk_flights **);
+    enum vgk_status (*flight_begin)(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_frame *in,
+                                    const struct vgk_frame *out, struct vgk_frame *in_there,
+                                    struct vgk_frame *out_there, struct vgk_error *);
+    enum vgk_status (*flight_end)(struct vgk_device *, struct vgk_flights *, int k, struct vgk_error *);
+    enum vgk_status (*flight_wait)(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_frame *out,
+                                   int *nonfinite, struct vgk_error *);
+
+    /* Ops that are run again and again with the same addresses, as one call.  All NULL where a call costs nothing.
+     * Between record_begin and record_end `run` notes ops and does nothing; each must have been run before.  When record_end
+     * fails, or one of them, there is no recording, and nothing else has happened. */
+    enum vgk_status (*record_begin)(struct vgk_device *, struct vgk_error *);
+    enum vgk_status (*record_end)(struct vgk_device *, struct vgk_recording **, struct vgk_error *);
+    enum vgk_status (*replay)(struct vgk_device *, const struct vgk_recording *, struct vgk_error *);
+    void (*record_free)(struct vgk_device *, struct vgk_recording **);
 };
 
 extern const struct vgk_backend vgk_cpu;

@@ -24,6 +24,7 @@ struct vgk_frame {
     ptrdiff_t stride[3]; /* bytes */
     int step, offset[3];
     int alpha; /* packed: byte of alpha (or of padding) in the pixel, -1 = none */
+    bool device; /* planes are addresses of the device's memory, not the host's: for backends that have such */
 };
 
 struct vgk_matrix {

@@ -75,9 +75,10 @@ struct vgk_binary {
     enum vgk_binary_fn fn;
 };
 
-/* Unary and binary ops on f32 in one pass: a link reads inputs (0, 1, ...) and results of links before it (VGK_CHAIN_LINK,
- * VGK_CHAIN_LINK + 1, ...).  in[] f32, each of out's dims (by strides), at most 3 of them not the same value everywhere;
- * out[0] is the last link's result.  The bits are those of the ops one by one.  Only for backends that say `chains`. */
+/* Unary and binary ops in one pass, in f32: a link reads inputs (0, 1, ...) and results of links before it (VGK_CHAIN_LINK,
+ * VGK_CHAIN_LINK + 1, ...).  in[] and out[0] f32, or f16 for backends that like that (`half`); in[] of out's dims (by
+ * strides), at most 3 of them not the same value everywhere; out[0] is the last link's result.  The bits are those of the ops
+ * one by one on f32.  Only for backends that say `chains`. */
 #define VGK_CHAIN_MOST 8
 #define VGK_CHAIN_LINK 16
 struct vgk_chain {

@@ -70,6 +70,14 @@ bool vgk_tensor_bytes(const struct vgk_tensor *t, size_t *bytes)
     return true;
 }
 
+bool vgk_tensor_is_one_value(const struct vgk_tensor *t)
+{
+    for (int d = 0; d < t->rank; d++)
+        if (t->dim[d] != 1 && t->stride[d])
+            return false;
+    return true;
+}
+
 bool vgk_tensor_is_dense(const struct vgk_tensor *t, enum vgk_order order)
 {
     struct vgk_tensor d = vgk_tensor_make(t->type, t->rank, t->dim, order);

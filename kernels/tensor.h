@@ -57,6 +57,9 @@ int64_t vgk_tensor_count(const struct vgk_tensor *t);
  * negative. */
 bool vgk_tensor_bytes(const struct vgk_tensor *t, size_t *bytes);
 
+/* The same value everywhere: one that is stored once. */
+bool vgk_tensor_is_one_value(const struct vgk_tensor *t);
+
 /* True when the elements lie without holes in the given order. */
 bool vgk_tensor_is_dense(const struct vgk_tensor *t, enum vgk_order order);
 

@@ -12,14 +12,6 @@ struct growing {
     int tensors, absorbed[VGK_CHAIN_MOST], n_absorbed;
 };
 
-static bool one_value(const struct vgk_tensor *t)
-{
-    for (int d = 0; d < t->rank; d++)
-        if (t->dim[d] != 1 && t->stride[d])
-            return false;
-    return true;
-}
-
 /* What is written between an op and a later one that would read in its place. */
 static bool is_kept(const struct vg_net *net, int value)
 {
@@ -33,10 +25,10 @@ static bool is_link(const struct growing *g, const struct vg_net_op *op)
         return false;
     for (int k = 0; k < op->n_in; k++)
         if (op->in[k].value < 0 || is_kept(g->net, op->in[k].value) || op->in[k].t.type != VGK_F32 || op->in[k].t.rank != op->out.t.rank ||
-            (!one_value(&op->in[k].t) && memcmp(op->in[k].t.dim, op->out.t.dim, (size_t)op->out.t.rank * sizeof *op->out.t.dim)))
+            (!vgk_tensor_is_one_value(&op->in[k].t) && memcmp(op->in[k].t.dim, op->out.t.dim, (size_t)op->out.t.rank * sizeof *op->out.t.dim)))
             return false;
     for (int k = 0; k < op->n_in; k++) /* one value a channel: that has a faster way of its own */
-        for (int d = 0; d < op->out.t.rank && !one_value(&op->in[k].t); d++)
+        for (int d = 0; d < op->out.t.rank && !vgk_tensor_is_one_value(&op->in[k].t); d++)
             if (op->in[k].t.dim[d] > 1 && !op->in[k].t.stride[d])
                 return false;
     return true;
@@ -70,7 +62,7 @@ static int add_operand(struct growing *g, const struct vg_operand *o)
     for (int k = 0; k < f->n_in; k++)
         if (same_operand(&f->in[k], o))
             return k;
-    bool tensor = !one_value(&o->t);
+    bool tensor = !vgk_tensor_is_one_value(&o->t);
     if (f->n_in == VG_MAX_OPERANDS || g->tensors + tensor > MOST_TENSORS)
         return -1;
     g->tensors += tensor;

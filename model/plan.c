@@ -440,6 +440,38 @@ static enum vgk_status make_all(struct vg_plan *p, const struct vg_plan_request 
     return s;
 }
 
+void vg_plan_largest_output(const struct vg_plan *p, int size[2])
+{
+    const struct vg_summary *sum = &p->model->summary;
+    const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
+    size[0] = vg_axis_scale(x, (int)vgk_round_up((size_t)x->tile, (size_t)sum->align_x));
+    size[1] = vg_axis_scale(y, (int)vgk_round_up((size_t)y->tile, (size_t)sum->align_y));
+}
+
+/* Tiles in flight, if that is possible and fits: those that nothing but their own frame is known of, and nothing is
+ * remembered of. */
+static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
+{
+    const struct vg_summary *sum = &p->model->summary;
+    const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
+    bool single = p->info.window == 1 && p->info.emit == 1 && p->info.centre == 0 && !sum->n_states &&
+                  (p->norms.mode == VG_NORM_EXACT || p->norms.mode == VG_NORM_TILE) && !p->exact;
+    if (!r->flights || !single || !p->backend->flight_bytes)
+        return;
+    bool halved = r->chroma_x == 2 && r->chroma_y == 2;
+    int out[2];
+    vg_plan_largest_output(p, out);
+    p->flight_in = (struct vgk_flight_size){x->tile, y->tile, halved};
+    p->flight_out = (struct vgk_flight_size){out[0], out[1], halved};
+    p->flight_bytes = p->backend->flight_bytes(p->device, &p->flight_in, &p->flight_out, &p->staging_bytes);
+    size_t needed = vg_plan_arrange(p);
+    if (needed <= budget(p->backend, p->device, r->max_bytes))
+        return;
+    vg_plan_note(p, "tiles in flight: %.1f MiB", (double)needed / (1 << 20));
+    p->flight_bytes = p->staging_bytes = 0;
+    vg_plan_arrange(p);
+}
+
 static void drop(struct vg_plan *p)
 {
     vg_program_free(&p->program);
@@ -493,6 +525,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
         vg_plan_free(&p);
         return s;
     }
+    add_flights(p, &r);
     int tiles = p->grid.x.n * p->grid.y.n;
     const char *rounded = tiles == 1 ? NULL : vg_net_rounded_places(p->program->net);
     bool exact = tiles == 1 || (!*p->global_why && !rounded);
@@ -523,7 +556,9 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
         .arena_bytes = p->norms.arena,
         .rescue_bytes = p->rescue_bytes,
         .weight_bytes = l->weights,
-        .activation_bytes = p->norms.arena - p->rescue_bytes - l->weights,
+        .flight_bytes = p->flight_bytes,
+        .staging_bytes = p->staging_bytes,
+        .activation_bytes = p->norms.arena - p->rescue_bytes - p->flight_bytes - l->weights,
         .scratch_bytes = l->scratch_peak,
         .state_bytes = p->states.bytes,
         .activation_floor = l->floor,

@@ -31,11 +31,12 @@ const char *vg_norm_mode_name(enum vg_norm_mode); /* "exact", "previous" ... */
 
 struct vg_plan_request {
     int width, height;        /* of the frame, 1 to 16384 */
-    int chroma_x, chroma_y;   /* 2 where the format halves chroma, else 1 (0 reads as 1) */
+    int chroma_x, chroma_y;   /* 2 where the format halves chroma, else 1 (0 reads as 1); what flies has such a format */
     int tile_width, tile_height; /* 0 = the plan's choice; the frame's size or more: one tile, whatever it takes */
     int overlap_x, overlap_y; /* -1 = as the model needs */
     enum vg_norm_mode norm_mode;
     bool live;                /* for AUTO */
+    bool flights;             /* tiles in flight (vg_run_start), where the backend, the model and max_bytes allow it */
     int norm_frames;          /* FROZEN: how many to measure, 0 = VG_NORM_FRAMES */
     bool norm_measure;        /* FROZEN: measure, whatever lies beside the model */
     bool norm_errors;         /* what else than EXACT is compared with it (vg_run_begin), where that fits, too */
@@ -74,6 +75,8 @@ struct vg_plan_info {
     const char *global_why;   /* what depends on the whole frame in this mode, in words; NULL = nothing */
     enum vg_precision precision; /* in use */
     int n_products, n_bf16;   /* convolutions, matrix products and attention; those of them that multiply bf16 */
+    size_t flight_bytes;      /* of the arena, for frames on their way (vg_run_start); 0 = each tile is waited for */
+    size_t staging_bytes;     /* and pinned memory of the host for them, beside host_bytes */
     size_t rescue_bytes;      /* of the arena, for the program in f32 that runs tiles again (run.h); 0 = none */
     bool exact;               /* tiled equals untiled, bit for bit */
     bool direct;              /* convolutions by direct products, as tiles this small need to be exact: the untiled

@@ -32,6 +32,8 @@ struct vg_plan {
     bool bf16;                /* products, of all programs */
     bool rescue_streams;      /* its packed weights stay in host memory */
     size_t rescue_bytes;      /* what the arena has more because of it */
+    size_t flight_bytes, staging_bytes; /* see vg_plan_info */
+    struct vgk_flight_size flight_in, flight_out;
     size_t room;              /* of it apart from activations, as reckoned before the frame was cut */
     size_t beside;            /* room, and what the norms need */
     struct vg_plan_norms {
@@ -42,9 +44,9 @@ struct vg_plan {
         int frames;                 /* to measure */
         int small_width, small_height; /* pixels of the reduced frame */
         /* The arena: program's weights and persistent section | those of exact | those of small | those of rescue | the
-         * frame that exact makes | the reduced frame | activations of whoever runs.  With a host the two frames lie there, in
-         * memory of their own. */
-        size_t exact_at, small_at, rescue_at, frame_at, frame_bytes, small_frame_at, host_frames, activations_at, arena;
+         * frame that exact makes | the reduced frame | frames in flight | activations of whoever runs.  With a host the two
+         * frames lie there, in memory of their own. */
+        size_t flights_at, exact_at, small_at, rescue_at, frame_at, frame_bytes, small_frame_at, host_frames, activations_at, arena;
     } norms;
     struct vg_grid grid;
     struct vg_states states; /* at the end of the arena */
@@ -68,6 +70,8 @@ enum vgk_status vg_plan_untried(struct vg_model *, const struct vgk_backend *, s
 /* plan.c.  Lays out the request's frame as one tile, in f32. */
 enum vgk_status vg_plan_whole(struct vg_plan *, const struct vg_plan_request *, enum vg_norm_source, struct vg_grid *,
                               struct vg_program **, struct vgk_error *);
+/* Pixels of the frames that a tile's result may have, at most. */
+void vg_plan_largest_output(const struct vg_plan *, int size[2]);
 /* fit.c.  Lays out a tile of this size; nets are bound once for a size. */
 enum vgk_status vg_plan_lay_out(struct vg_plan *, int width, int height, struct vg_how, struct vg_program **,
                                 struct vgk_error *);

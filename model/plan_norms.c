@@ -72,6 +72,8 @@ size_t vg_plan_arrange(struct vg_plan *p)
     n->small_frame_at = n->frame_at + n->frame_bytes;
     n->host_frames = p->host ? frames : 0;
     at += frames - n->host_frames;
+    n->flights_at = at;
+    at += p->flight_bytes;
     n->activations_at = at;
     for (int i = 0; i < 4; i++)
         if (all[i] && all[i]->activations > most)

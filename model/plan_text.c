@@ -98,6 +98,9 @@ char *vg_plan_text(const struct vg_plan *p)
     if (p->bf16)
         fprintf(f, "bf16    %d of %d convolutions and matrix products multiply bf16 and add up in f32; all else is f32\n",
                 p->info.n_bf16, p->info.n_products);
+    if (p->info.flight_bytes)
+        fprintf(f, "flight  a tile is computed while the next one goes up and the one before comes down: %.2f MiB more, and "
+                "%.2f MiB of pinned host memory\n", mib(p->info.flight_bytes), mib(p->info.staging_bytes));
     if (p->info.winograd_error_steps >= 0)
         fprintf(f, "numbers Winograd's blocks differ from direct products by up to %.2g steps of 255%s\n",
                 p->info.winograd_error_steps, p->info.winograd_refused ? ", too much: direct products are used" : "");
@@ -200,11 +203,11 @@ char *vg_plan_json(const struct vg_plan *p)
             (1 + vg_axis_waste(&p->grid.x)) * (1 + vg_axis_waste(&p->grid.y)) - 1, p->info.exact ? "true" : "false",
             p->info.direct ? "true" : "false");
     fprintf(f, ", \"bytes\": {\"arena\": %zu, \"weights\": %zu, \"activations\": %zu, \"activation-floor\": %zu, "
-            "\"scratch\": %zu, \"states\": %zu, \"host\": %zu, \"moved\": %zu, \"rescue\": %zu}, \"precision\": \"%s\"",
+            "\"scratch\": %zu, \"states\": %zu, \"host\": %zu, \"moved\": %zu, \"rescue\": %zu, \"flight\": %zu, \"staging\": %zu}, \"precision\": \"%s\"",
             p->info.arena_bytes,
             p->info.weight_bytes, p->info.activation_bytes, p->info.activation_floor, p->info.scratch_bytes,
-            p->info.state_bytes, p->info.host_bytes, p->info.moved_bytes, p->info.rescue_bytes,
-            vg_precision_name(p->info.precision));
+            p->info.state_bytes, p->info.host_bytes, p->info.moved_bytes, p->info.rescue_bytes, p->info.flight_bytes,
+            p->info.staging_bytes, vg_precision_name(p->info.precision));
     if (p->bf16)
         fprintf(f, ", \"products\": %d, \"bf16-products\": %d", p->info.n_products, p->info.n_bf16);
     fprintf(f, ", \"spilled\": %d, \"recomputed\": %d, \"streams\": %s, \"not\": ", p->info.n_spilled, p->info.n_recomputed,

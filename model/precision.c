@@ -24,16 +24,37 @@ static bool keep(bool *kept, int b)
 
 static bool is_kept(const bool *kept, int b) { return b < 0 || kept[b]; }
 
+static bool unary_needs_range(enum vgk_unary_fn fn)
+{
+    return fn == VGK_EXP || fn == VGK_LOG || fn == VGK_SQRT || fn == VGK_RECIPROCAL;
+}
+
+/* divisor: of a DIV, no constant. */
+static bool binary_needs_range(enum vgk_binary_fn fn, bool divisor) { return fn == VGK_POW || (fn == VGK_DIV && divisor); }
+
 static bool needs_range(const struct vg_net *net, const struct vg_net_op *op)
 {
-    if (op->op.kind == VGK_OP_UNARY)
-        switch (op->op.p.unary.fn) {
-        case VGK_EXP: case VGK_LOG: case VGK_SQRT: case VGK_RECIPROCAL: return true;
-        default: return false;
-        }
-    if (op->op.kind == VGK_OP_BINARY)
-        return op->op.p.binary.fn == VGK_POW || (op->op.p.binary.fn == VGK_DIV && buffer_of(net, &op->in[1]) >= 0);
-    return false;
+    return op->op.kind == VGK_OP_UNARY ? unary_needs_range(op->op.p.unary.fn)
+                                       : op->op.kind == VGK_OP_BINARY &&
+                                             binary_needs_range(op->op.p.binary.fn, buffer_of(net, &op->in[1]) >= 0);
+}
+
+/* Between its links a chain is in f32 anyway. */
+static void keep_ends(const struct vg_net *net, const struct vg_net_op *op, bool *kept)
+{
+    const struct vgk_chain *c = &op->op.p.chain;
+    for (int i = 0; i < c->n; i++) {
+        const struct vgk_link *l = &c->link[i];
+        bool divisor = l->binary && (l->b >= VGK_CHAIN_LINK || buffer_of(net, &op->in[l->b]) >= 0);
+        if (l->binary ? !binary_needs_range(l->two.fn, divisor) : !unary_needs_range(l->unary.fn))
+            continue;
+        if (i == c->n - 1)
+            keep(kept, buffer_of(net, &op->out));
+        if (l->a < VGK_CHAIN_LINK)
+            keep(kept, buffer_of(net, &op->in[l->a]));
+        if (l->binary && l->b < VGK_CHAIN_LINK)
+            keep(kept, buffer_of(net, &op->in[l->b]));
+    }
 }
 
 static void keep_sensitive(const struct vg_net *net, const struct vg_net_op *op, bool *kept)
@@ -44,6 +65,7 @@ static void keep_sensitive(const struct vg_net *net, const struct vg_net_op *op,
     case VGK_OP_SOFTMAX: keep(kept, buffer_of(net, &op->in[0])); break;
     case VGK_OP_SAMPLE: keep(kept, buffer_of(net, &op->in[1])); break;
     case VGK_OP_NORMALISE: keep(kept, buffer_of(net, &op->in[1])); break;
+    case VGK_OP_CHAIN: keep_ends(net, op, kept); break;
     default: break;
     }
     if (needs_range(net, op)) {
@@ -94,7 +116,8 @@ static bool spread_places(const struct vg_net *net, const struct vg_net_op *op, 
     if (out < 0 || !places[out])
         return more;
     switch (op->op.kind) {
-    case VGK_OP_COPY: case VGK_OP_UNARY: case VGK_OP_BINARY: case VGK_OP_WHERE: case VGK_OP_RESIZE: case VGK_OP_PAD:
+    case VGK_OP_COPY: case VGK_OP_UNARY: case VGK_OP_BINARY: case VGK_OP_CHAIN: case VGK_OP_WHERE: case VGK_OP_RESIZE:
+    case VGK_OP_PAD:
         for (int k = 0; k < op->n_in; k++)
             more |= keep(places, buffer_of(net, &op->in[k]));
         break;

@@ -110,8 +110,10 @@ static enum vgk_status bind(struct vg_run *r, const struct vg_program *l, size_t
     return VGK_OK;
 }
 
-static void unbind(const struct vg_plan *p, struct bound *bound)
+static void unbind(struct vg_run *r, struct bound *bound)
 {
+    const struct vg_plan *p = r->plan;
+    vg_run_record_close(r, bound);
     if (bound->host)
         p->backend->host_free(p->device, bound->host, bound->program->host);
     free(bound->steps);
@@ -154,6 +156,8 @@ enum vgk_status vg_run_open(const struct vg_plan *plan, struct vg_run **run, str
         vg_arena_rest(plan->model->graph->arena); /* the file's weights are packed now */
     if (!s)
         s = vg_run_norms_open(r, err);
+    if (!s)
+        s = vg_run_flight_open(r, err);
     for (int i = 0; i < sum->n_parameters && !s; i++)
         s = vg_run_set_parameter(r, i, sum->parameters[i].defaults, err);
     if (s)
@@ -168,12 +172,13 @@ void vg_run_close(struct vg_run **run)
     struct vg_run *r = *run;
     if (!r)
         return;
+    vg_run_flight_close(r);
     if (r->arena)
         r->plan->backend->free(r->plan->device, r->arena);
-    unbind(r->plan, &r->main);
-    unbind(r->plan, &r->exact);
-    unbind(r->plan, &r->small);
-    unbind(r->plan, &r->rescue);
+    unbind(r, &r->main);
+    unbind(r, &r->exact);
+    unbind(r, &r->small);
+    unbind(r, &r->rescue);
     vg_run_norms_close(r);
     free(r);
     *run = NULL;
@@ -357,13 +362,17 @@ enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const stru
     const struct vg_program *l = bound->program;
     int *nonfinite = bound == &r->main && r->plan->half ? &r->nonfinite : NULL;
     r->nonfinite = 0;
+    const struct segment *segment = bound->segments, *behind = segment + bound->n_segments;
     for (int i = bound->stale ? 0 : l->n_prologue; i < l->n_steps; i++) {
         const struct vg_step *step = &l->steps[i];
         struct bound_step *b = &bound->steps[i];
         enum vgk_status s;
         if (r->stop && __atomic_load_n(r->stop, __ATOMIC_RELAXED))
             return vgk_fail(err, VGK_ERR_DEVICE, "stopped");
-        if (step->type == VG_CALL_READ)
+        if (segment < behind && segment->begin == i) {
+            s = r->plan->backend->replay(r->plan->device, segment->recording, err);
+            i = segment++->end - 1;
+        } else if (step->type == VG_CALL_READ)
             s = read_rows(r, bound, e, step, &b->out, b->scratch, err);
         else if (step->type == VG_CALL_WRITE)
             s = write_rows(r, e, step, &b->in[0], b->scratch, nonfinite, err);
@@ -375,6 +384,8 @@ enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const stru
             return s;
     }
     bound->stale = false;
+    if (bound == &r->main && !bound->ran)
+        vg_run_record(r, bound);
     return VGK_OK;
 }
 
@@ -403,18 +414,16 @@ struct ends vg_run_ends(const struct vg_run *r, int column, int row, const struc
 
 void vg_run_info(const struct vg_run *r, struct vg_run_info *info) { *info = r->info; }
 
-/* All frames of a tile have its size. */
-static enum vgk_status check_frames(const struct vg_plan *p, int column, int row, const struct vgk_frame *in,
+enum vgk_status vg_run_check_frames(const struct vg_plan *p, int column, int row, const struct vgk_frame *in,
                                     const struct vgk_frame *out, struct vgk_error *err)
 {
-    const struct vg_summary *sum = &p->model->summary;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
-    int width = vg_axis_scale(x, (int)vgk_round_up((size_t)x->tile, (size_t)sum->align_x));
-    int height = vg_axis_scale(y, (int)vgk_round_up((size_t)y->tile, (size_t)sum->align_y));
-    if (in->width < 1 || in->height < 1 || in->width > x->tile || in->height > y->tile || out->width > width ||
-        out->height > height)
+    int most[2];
+    vg_plan_largest_output(p, most);
+    if (in->width < 1 || in->height < 1 || in->width > x->tile || in->height > y->tile || out->width > most[0] ||
+        out->height > most[1])
         return vgk_fail(err, VGK_ERR_INVALID, "a tile of %dx%d to %dx%d, the plan has %dx%d to %dx%d", in->width,
-                        in->height, out->width, out->height, x->tile, y->tile, width, height);
+                        in->height, out->width, out->height, x->tile, y->tile, most[0], most[1]);
     if (column < 0 || row < 0 || column >= x->n || row >= y->n)
         return vgk_fail(err, VGK_ERR_INVALID, "tile %d, %d of a grid of %d by %d", column, row, x->n, y->n);
     for (int k = 1; k < p->info.window + p->info.emit; k++) {
@@ -432,7 +441,7 @@ enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct 
 {
     const struct vg_plan *p = r->plan;
     int time = vg_window_time_input(p->model);
-    enum vgk_status s = check_frames(p, column, row, in, out, err);
+    enum vgk_status s = vg_run_check_frames(p, column, row, in, out, err);
     struct ends e = vg_run_ends(r, column, row, in, colour, out);
     if (!s && time < 0)
         s = vg_run_steps(r, &e, err);

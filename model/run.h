@@ -5,6 +5,7 @@
  *     vg_run_begin(run, frame, &colour, &out_like, &err);         before a frame's first tile: see there
  *     vg_run_tile(run, column, row, in, &colour, out, &err);      for every tile; allocates nothing
  *     vg_run_next(run);                                           after the last one of a window
+ *     vg_run_start(), vg_run_wait()                               instead of vg_run_tile, where the plan has flights
  *     vg_run_close(&run); */
 #ifndef VG_RUN_H
 #define VG_RUN_H
@@ -39,6 +40,7 @@ struct vg_run_info {
     double drift;  /* of the last frame's statistics from those it was normalised with: the mean over channels of
                       |log(deviation ratio)| + |difference of means| in deviations, of the norm where it is largest;
                       0 with norms by the frame's own */
+    int recordings, recorded; /* calls that launch a tile's ops (kernels/backend.h), and so many ops in them */
     uint64_t rescued; /* tiles that overflowed in half precision and were run again in f32 */
     uint64_t cuts; /* frames done again exactly because of it (drift above VG_RUN_CUT) */
     bool frozen;   /* norms by constants: those stored, or those of the first frames, which are through */
@@ -57,6 +59,18 @@ void vg_run_info(const struct vg_run *, struct vg_run_info *);
  * VGK_ERR_DEVICE: the backend failed. */
 enum vgk_status vg_run_tile(struct vg_run *, int column, int row, const struct vgk_frame *in, const struct vgk_colour *,
                             const struct vgk_frame *out, struct vgk_error *);
+
+/* The two halves of vg_run_tile for plans with flights (vg_plan_info.flight_bytes), which are of one frame in and one out:
+ * a tile is started, and waited for later, when the next one is on its way.  VGK_FLIGHTS may have been started and not
+ * waited for.
+ * start: when it returns `in` may be changed; `out` says what the result will look like, its planes may be NULL.
+ * wait: the one that was started first, to `out`, which looks like that one; NULL: nobody wants it.  An error is that
+ * tile's; its turn is over.
+ * Nothing else of the run may be called in between, but vg_run_info and vg_run_flying, how many there are. */
+enum vgk_status vg_run_start(struct vg_run *, int column, int row, const struct vgk_frame *in, const struct vgk_colour *,
+                             const struct vgk_frame *out, struct vgk_error *);
+enum vgk_status vg_run_wait(struct vg_run *, const struct vgk_frame *out, struct vgk_error *);
+int vg_run_flying(const struct vg_run *);
 
 /* All tiles of a window have been run: the states move on.  Without states it does nothing. */
 void vg_run_next(struct vg_run *);

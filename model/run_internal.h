@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* A run's insides, for its two files: run.c (programs), run_norms.c (which of them a frame runs through). */
+/* A run's insides, for its files: run.c (programs), run_norms.c (which of them a frame runs through), run_flight.c,
+ * run_record.c. */
 #ifndef VG_RUN_INTERNAL_H
 #define VG_RUN_INTERNAL_H
 
@@ -23,6 +24,19 @@ struct bound {
     struct vgk_tensor *inputs, *outputs; /* of the graph */
     char *host;                          /* host memory, NULL = none */
     bool stale;                          /* a parameter changed: the prologue must run */
+    bool ran;                            /* all of it: */
+    struct segment {                     /* ops between frames that are launched as one, in order */
+        int begin, end;
+        struct vgk_recording *recording;
+    } *segments;
+    int n_segments;
+};
+
+/* A tile that has been started. */
+struct flight {
+    int column, row;
+    struct vgk_colour colour;
+    struct vgk_frame in; /* on the device */
 };
 
 struct vg_run {
@@ -45,6 +59,9 @@ struct vg_run {
     int which;                /* copy of the states that it left */
     struct vg_run_info info;
     const int *stop;          /* NULL, or another thread's wish */
+    struct vgk_flights *flights; /* NULL: the plan has none */
+    struct flight flight[VGK_FLIGHTS]; /* the first of `flying` is number next_landing */
+    int flying, next_landing;
 };
 
 /* Where frames come from and go to: pictures, or the caller's tensors. */
@@ -62,7 +79,18 @@ struct ends {
 struct vgk_tensor vg_run_at(const struct bound *, const struct vg_place *);
 struct ends vg_run_ends(const struct vg_run *, int column, int row, const struct vgk_frame *in,
                         const struct vgk_colour *, const struct vgk_frame *out);
+/* All frames of a tile have its size. */
+enum vgk_status vg_run_check_frames(const struct vg_plan *, int column, int row, const struct vgk_frame *in,
+                                    const struct vgk_frame *out, struct vgk_error *);
 enum vgk_status vg_run_program(struct vg_run *, struct bound *, const struct ends *, struct vgk_error *);
+
+/* run_flight.c */
+enum vgk_status vg_run_flight_open(struct vg_run *, struct vgk_error *);
+void vg_run_flight_close(struct vg_run *);
+
+/* run_record.c.  After the program's first run: what can be launched as one is from now on. */
+void vg_run_record(struct vg_run *, struct bound *);
+void vg_run_record_close(struct vg_run *, struct bound *);
 
 /* run_norms.c */
 enum vgk_status vg_run_norms_open(struct vg_run *, struct vgk_error *);

@@ -364,7 +364,8 @@ int plan_main(int argc, char **argv)
                       (struct vg_plan_request){.width = width, .height = height, .chroma_x = rgb ? 1 : 2,
                                                .chroma_y = rgb ? 1 : 2, .tile_width = tile_width,
                                                .tile_height = tile_height, .overlap_x = -1, .overlap_y = -1,
-                                               .norm_mode = norm_mode, .bands = bands, .max_bytes = bytes},
+                                               .norm_mode = norm_mode, .bands = bands, .max_bytes = bytes,
+                                               .flights = TRUE},
                       device, threads, json, sweep, steps, only);
     g_clear_error(&error);
     g_strfreev(models);

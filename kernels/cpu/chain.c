@@ -10,14 +10,6 @@ struct job {
     int place[VGK_CONV_INPUTS]; /* of each input in the loop; 0: it is one value */
 };
 
-static bool one_value(const struct vgk_tensor *t)
-{
-    for (int d = 0; d < t->rank; d++)
-        if (t->dim[d] != 1 && t->stride[d])
-            return false;
-    return true;
-}
-
 static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *job)
 {
     const struct vgk_tensor *t[VGK_LOOP_TENSORS] = {op->out};
@@ -28,7 +20,7 @@ static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *jo
     for (int i = 0; i < op->n_in; i++) {
         if (op->in[i].type != VGK_F32)
             return false;
-        if (one_value(&op->in[i]))
+        if (vgk_tensor_is_one_value(&op->in[i]))
             continue;
         if (n == VGK_LOOP_TENSORS)
             return false;

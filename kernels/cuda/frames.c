@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Frames in host memory: their bytes go to the device as they are, and the pixels are worked on there. */
+/* Frames in host memory: their bytes go to the device as they are, and the pixels are worked on there.  Frames in the
+ * device's memory are worked on where they lie. */
 #include "device.h"
 
 #define PITCH 16
 
-/* A plane's bytes in a row, and its rows; 0 rows: no such plane. */
-static void plane_of(const struct vgk_frame *f, int i, size_t *width, size_t *rows)
+void vgk_cuda_plane(const struct vgk_frame *f, int i, size_t *width, size_t *rows)
 {
     size_t w = (size_t)f->width, h = (size_t)f->height;
     *rows = 0;
@@ -18,17 +18,25 @@ static void plane_of(const struct vgk_frame *f, int i, size_t *width, size_t *ro
     }
 }
 
-/* The same frame in device memory from `to` on; returns what is behind it. */
-static uint8_t *stage(const struct vgk_frame *f, uint8_t *to, struct vgk_frame *staged)
+uint8_t *vgk_cuda_stage(const struct vgk_frame *f, uint8_t *to, struct vgk_frame *staged)
 {
     *staged = *f;
     for (int i = 0; i < 3; i++) {
         size_t width, rows;
-        plane_of(f, i, &width, &rows);
+        vgk_cuda_plane(f, i, &width, &rows);
         staged->plane[i] = to;
         staged->stride[i] = (ptrdiff_t)vgk_round_up(width, PITCH);
         to += vgk_round_up((size_t)staged->stride[i] * rows, VGK_ALIGN);
     }
+    return to;
+}
+
+/* The same frame in device memory: itself, or room from `to` on; returns what is behind that. */
+static uint8_t *stage(const struct vgk_frame *f, uint8_t *to, struct vgk_frame *staged)
+{
+    if (!f->device)
+        return vgk_cuda_stage(f, to, staged);
+    *staged = *f;
     return to;
 }
 
@@ -38,12 +46,15 @@ size_t vgk_cuda_frame_scratch(const struct vgk_device *dev, int width, int heigh
     return 3 * VGK_ALIGN + (4 * (size_t)width + 3 * PITCH) * (size_t)height;
 }
 
+/* Between a frame and where it is staged, unless it is there already. */
 static enum vgk_status copy_planes(struct vgk_device *dev, const struct vgk_frame *from, const struct vgk_frame *to,
                                    enum cudaMemcpyKind kind, struct vgk_error *err)
 {
+    if (from->device)
+        return VGK_OK;
     for (int i = 0; i < 3; i++) {
         size_t width, rows;
-        plane_of(from, i, &width, &rows);
+        vgk_cuda_plane(from, i, &width, &rows);
         if (rows)
             VGK_CUDA_TRY(cudaMemcpy2DAsync(to->plane[i], (size_t)to->stride[i], from->plane[i], (size_t)from->stride[i], width,
                                            rows, kind, dev->stream), err);
@@ -94,8 +105,14 @@ enum vgk_status vgk_cuda_frame_write(struct vgk_device *dev, const struct vgk_te
         if ((s = copy_planes(dev, alpha, &staged_alpha, cudaMemcpyHostToDevice, err)))
             return s;
     }
+    if (dev->in_flight && dev->before_write) {
+        VGK_CUDA_TRY(cudaStreamWaitEvent(dev->stream, dev->before_write, 0), err);
+        dev->before_write = NULL;
+    }
     VGK_CUDA_TRY(vgk_cu_frame_write(src, matrix, low, high, keeps_alpha ? &staged_alpha : NULL, &staged, dev->flags,
                                     dev->stream), err);
+    if (dev->in_flight)
+        return VGK_OK;
     if ((s = copy_planes(dev, &staged, dst, cudaMemcpyDeviceToHost, err)))
         return s;
     VGK_CUDA_TRY(cudaMemcpyAsync(dev->host_flags, dev->flags, sizeof *dev->flags, cudaMemcpyDeviceToHost, dev->stream), err);
@@ -104,7 +121,6 @@ enum vgk_status vgk_cuda_frame_write(struct vgk_device *dev, const struct vgk_te
     if (nonfinite)
         *nonfinite = dev->host_flags->nonfinite;
     if (dev->host_flags->bad_index)
-        return vgk_fail(err, VGK_ERR_INVALID, "an index lies outside of what it points into; the model or a value given to it "
-                        "is wrong");
+        return vgk_fail(err, VGK_ERR_INVALID, VGK_CUDA_BAD_INDEX);
     return VGK_OK;
 }

@@ -24,6 +24,7 @@ struct vgk_cu_flags {
 cudaError_t vgk_cu_copy(const struct vgk_op *, cudaStream_t);
 cudaError_t vgk_cu_unary(const struct vgk_op *, cudaStream_t);
 cudaError_t vgk_cu_binary(const struct vgk_op *, cudaStream_t);
+cudaError_t vgk_cu_chain(const struct vgk_op *, cudaStream_t);
 cudaError_t vgk_cu_where(const struct vgk_op *, cudaStream_t);
 cudaError_t vgk_cu_quantize(const struct vgk_op *, cudaStream_t); /* both ways */
 

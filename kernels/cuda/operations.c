@@ -56,6 +56,18 @@ static bool types_fit(const struct vgk_op *op)
     return vgk_type_bits(op->out->type) >= 8;
 }
 
+/* As many tensors as a loop has, beside single values. */
+static bool chain_fits(const struct vgk_op *op)
+{
+    int tensors = 1;
+    for (int i = 0; i < op->n_in; i++) {
+        tensors += !vgk_tensor_is_one_value(&op->in[i]);
+        if (!is_small_float(op->in[i].type))
+            return false;
+    }
+    return is_small_float(op->out->type) && op->n_in <= VGK_CONV_INPUTS && tensors <= VGK_LOOP_TENSORS;
+}
+
 static bool knows(const struct vgk_op *op)
 {
     const struct vgk_tensor *x = op->in, *y = op->out;
@@ -69,6 +81,7 @@ static bool knows(const struct vgk_op *op)
         case VGK_FLOOR: case VGK_CEIL: case VGK_ROUND: case VGK_SHRINK: return true;
         default: return false;
         }
+    case VGK_OP_CHAIN: return chain_fits(op);
     case VGK_OP_WHERE: return x[1].type == y->type && x[2].type == y->type;
     case VGK_OP_CONV:
     case VGK_OP_CONV_TRANSPOSE:
@@ -266,6 +279,7 @@ static cudaError_t launch(struct vgk_device *dev, const struct vgk_op *op, const
     case VGK_OP_COPY: return vgk_cu_copy(op, s);
     case VGK_OP_UNARY: return vgk_cu_unary(op, s);
     case VGK_OP_BINARY: return vgk_cu_binary(op, s);
+    case VGK_OP_CHAIN: return vgk_cu_chain(op, s);
     case VGK_OP_WHERE: return vgk_cu_where(op, s);
     case VGK_OP_REDUCE: return vgk_cu_reduce(op, s);
     case VGK_OP_CONV:

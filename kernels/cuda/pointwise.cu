@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Copy, unary, binary, where, quantisation: an element from the same place of each input.  A thread has eight along the
- * longest common row. */
+/* Copy, unary, binary, chains of those, where, quantisation: an element from the same place of each input.  A thread has
+ * eight along the longest common row. */
 #include "elements.h"
 
 /* Tensors in a loop's order: y, then the inputs. */
@@ -9,16 +9,21 @@ struct cu_rows {
     int64_t pieces, total;
 };
 
-static struct cu_rows cu_rows_of(const struct cu_args *a, int n)
+static struct cu_rows cu_rows_along(int n, const struct vgk_tensor **t)
 {
     struct cu_rows r;
-    const struct vgk_tensor *t[VGK_LOOP_TENSORS] = {&a->y};
-    for (int i = 1; i < n; i++)
-        t[i] = &a->x[i - 1];
     vgk_loop_init(&r.loop, n, t);
     r.pieces = (r.loop.dim[r.loop.rank - 1] + CU_PIECE - 1) / CU_PIECE;
     r.total = r.pieces * r.loop.rows;
     return r;
+}
+
+static struct cu_rows cu_rows_of(const struct cu_args *a, int n)
+{
+    const struct vgk_tensor *t[VGK_LOOP_TENSORS] = {&a->y};
+    for (int i = 1; i < n; i++)
+        t[i] = &a->x[i - 1];
+    return cu_rows_along(n, t);
 }
 
 /* This thread's piece: offsets of its first element, and the number of elements, 0 = none. */
@@ -310,6 +315,127 @@ cudaError_t vgk_cu_binary(const struct vgk_op *op, cudaStream_t stream)
     return c == VGK_CLASS_F32   ? LAUNCH_ROWS(binary_kernel<float>)
            : c == VGK_CLASS_F64 ? LAUNCH_ROWS(binary_kernel<double>)
                                 : LAUNCH_ROWS(binary_kernel<int64_t>);
+}
+
+/* --- chains --- */
+
+/* A chain as a table: where a link's operands are (an input, or the result of a link), and whether its own result is read
+ * by another than the next one: what is not is at hand when it is needed. */
+struct cu_chain {
+    int n;
+    bool keep[VGK_CHAIN_MOST];
+    int place[VGK_CONV_INPUTS]; /* of each input in the loop's tensors; 0: it is one value */
+};
+
+/* The same function for all eight: known when this is compiled where it is one of the fast ones.  The others go round in a
+ * ring, so that their code is there once. */
+#define CU_ALL(i) _Pragma("unroll") \
+    for (int i = 0; i < CU_PIECE; i++)
+#define CU_RING(v, result) \
+    do { \
+        float r_ = (result); \
+        for (int k_ = 1; k_ < CU_PIECE; k_++) \
+            (v)[k_ - 1] = (v)[k_]; \
+        (v)[CU_PIECE - 1] = r_; \
+    } while (0)
+
+__device__ static inline void cu_unary_piece(struct vgk_unary u, float v[CU_PIECE])
+{
+    switch (u.fn) {
+#define FAST(f) case f: u.fn = f; CU_ALL(i) v[i] = cu_unary<float>(u, v[i]); break
+    FAST(VGK_RELU); FAST(VGK_LEAKY_RELU); FAST(VGK_CLIP); FAST(VGK_NEG); FAST(VGK_ABS);
+#undef FAST
+    default:
+#pragma unroll 1
+        for (int i = 0; i < CU_PIECE; i++)
+            CU_RING(v, cu_unary<float>(u, v[0]));
+    }
+}
+
+/* a becomes the result. */
+__device__ static inline void cu_binary_piece(enum vgk_binary_fn fn, float a[CU_PIECE], float b[CU_PIECE])
+{
+    switch (fn) {
+#define FAST(f) case f: CU_ALL(i) a[i] = cu_binary<float>(f, a[i], b[i]); break
+    FAST(VGK_ADD); FAST(VGK_SUB); FAST(VGK_MUL); FAST(VGK_DIV); FAST(VGK_MIN); FAST(VGK_MAX); FAST(VGK_PRELU);
+#undef FAST
+    default:
+#pragma unroll 1
+        for (int i = 0; i < CU_PIECE; i++) {
+            CU_RING(a, cu_binary<float>(fn, a[0], b[0]));
+            CU_RING(b, 0);
+        }
+    }
+}
+
+__device__ static inline void cu_operand(const struct cu_args &a, const struct cu_rows &r, const struct cu_chain &c,
+                                         const int64_t *at, int n, int from, const float kept[VGK_CHAIN_MOST][CU_PIECE],
+                                         float v[CU_PIECE])
+{
+    if (from >= VGK_CHAIN_LINK) {
+        CU_ALL(i) v[i] = kept[from - VGK_CHAIN_LINK][i];
+    } else if (c.place[from]) {
+        CU_ALL(i) v[i] = 0; /* behind the row's end */
+        cu_load_piece<float>(v, a.x[from], at[c.place[from]], CU_STEP(c.place[from]), n);
+    } else {
+        float one = cu_load<float>(a.x[from], 0);
+        CU_ALL(i) v[i] = one;
+    }
+}
+
+__global__ void __launch_bounds__(CU_THREADS) chain_kernel(struct cu_args a, struct cu_rows r, struct cu_chain c)
+{
+    int64_t at[VGK_LOOP_TENSORS];
+    float v[CU_PIECE], w[CU_PIECE], kept[VGK_CHAIN_MOST][CU_PIECE];
+    int n = cu_row_place(r, at);
+    if (!n)
+        return;
+    for (int k = 0; k < c.n; k++) {
+        const vgk_chain::vgk_link &l = a.op.p.chain.link[k];
+        int last = k ? VGK_CHAIN_LINK + k - 1 : -1;
+        if (l.binary && l.b == last) {
+            CU_ALL(i) w[i] = v[i];
+        } else if (l.binary) {
+            cu_operand(a, r, c, at, n, l.b, kept, w);
+        }
+        if (l.a != last)
+            cu_operand(a, r, c, at, n, l.a, kept, v);
+        if (l.binary)
+            cu_binary_piece(l.two.fn, v, w);
+        else
+            cu_unary_piece(l.unary, v);
+        if (c.keep[k]) {
+            CU_ALL(i) kept[k][i] = v[i];
+        }
+    }
+    cu_store_piece<float>(v, a.y, at[0], CU_STEP(0), n);
+}
+
+cudaError_t vgk_cu_chain(const struct vgk_op *op, cudaStream_t stream)
+{
+    struct cu_args a = cu_args_of(op);
+    struct cu_chain c;
+    struct cu_rows r;
+    const struct vgk_tensor *t[VGK_LOOP_TENSORS] = {&a.y};
+    int n = 1;
+    memset(&c, 0, sizeof c);
+    c.n = op->p.chain.n;
+    for (int i = 0; i < op->n_in; i++)
+        if (!vgk_tensor_is_one_value(&a.x[i])) {
+            c.place[i] = n;
+            t[n++] = &a.x[i];
+        }
+    for (int k = 0; k < c.n; k++) {
+        const vgk_chain::vgk_link *l = &op->p.chain.link[k];
+        if (l->a >= VGK_CHAIN_LINK && l->a - VGK_CHAIN_LINK != k - 1)
+            c.keep[l->a - VGK_CHAIN_LINK] = true;
+        if (l->binary && l->b >= VGK_CHAIN_LINK && l->b - VGK_CHAIN_LINK != k - 1)
+            c.keep[l->b - VGK_CHAIN_LINK] = true;
+    }
+    r = cu_rows_along(n, t);
+    if (!r.total)
+        return cudaSuccess;
+    return CU_LAUNCH(chain_kernel, cu_blocks(r.total, CU_THREADS), dim3(CU_THREADS), 0, stream, a, r, c);
 }
 
 /* --- where --- */

@@ -12,6 +12,7 @@
 
 static const char *models_dir;
 static struct vgk_device *cpu, *cuda;
+static int n_chains[2]; /* of plans in single, in half precision */
 
 /* --- frames --- */
 
@@ -195,6 +196,8 @@ static void check_model(const char *name, struct vg_model *m, int width, int hei
         expectf(s == VGK_OK, "%s: %s", name, err.text);
         if (s)
             break;
+        for (int i = 0; i < whole.plan->program->n_steps; i++)
+            n_chains[half] += whole.plan->program->steps[i].op.kind == VGK_OP_CHAIN;
         expect(vg_plan_info(whole.plan)->precision == (half ? VG_PRECISION_FP16 : VG_PRECISION_FP32));
         struct nets_picture got = result(&whole, &in);
         int d = largest_difference(&want, &got, &n);
@@ -246,6 +249,7 @@ static void random_models(void)
         check_model(name, m, kit_int(16, 48), kit_int(16, 36), kit_int(0, 1) ? VGK_FRAME_PACKED : VGK_FRAME_I420, !(seed % 2), 8);
         vg_model_unref(&m);
     }
+    expectf(n_chains[0] >= 3 && n_chains[1] >= 3, "%d and %d chains in them", n_chains[0], n_chains[1]);
 }
 
 static void parameters(void)

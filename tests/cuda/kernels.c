@@ -157,6 +157,142 @@ static void binaries(void)
         }
 }
 
+/* in[i] with its values in f32, and op's strides. */
+static struct vgk_tensor widened(const struct vgk_tensor *t)
+{
+    struct vgk_tensor r = *t;
+    int64_t low;
+    r.type = VGK_F32;
+    size_t bytes = cudakit_span(&r, &low);
+    r.data = (char *)malloc(bytes + 1) - low * 4;
+    for (int64_t i = 0; i < vgk_tensor_count(t); i++)
+        cudakit_set(&r, i, cudakit_get(t, i));
+    return r;
+}
+
+/* The links one by one, on the device, in f32: the chain's bits. */
+static void compare_links(const struct vgk_op *chain, const struct vgk_tensor *in)
+{
+    struct vgk_tensor result[VGK_CHAIN_MOST], y = cudakit_like(chain->out);
+    struct vgk_op op = *chain;
+    struct vgk_error err = {{0}};
+    op.in = in;
+    op.out = &y;
+    expectf(cudakit_device(cuda, &op, &err) == VGK_OK, "%s", err.text);
+    for (int k = 0; k < chain->p.chain.n; k++) {
+        const struct vgk_link *l = &chain->p.chain.link[k];
+        struct vgk_tensor two[2] = {l->a < VGK_CHAIN_LINK ? in[l->a] : result[l->a - VGK_CHAIN_LINK]};
+        if (l->binary)
+            two[1] = l->b < VGK_CHAIN_LINK ? in[l->b] : result[l->b - VGK_CHAIN_LINK];
+        result[k] = cudakit_like(&y);
+        struct vgk_op one = {.kind = l->binary ? VGK_OP_BINARY : VGK_OP_UNARY, .n_in = l->binary ? 2 : 1, .n_out = 1, .in = two,
+                             .out = &result[k]};
+        if (l->binary)
+            one.p.binary = l->two;
+        else
+            one.p.unary = l->unary;
+        expectf(cudakit_device(cuda, &one, &err) == VGK_OK, "%s", err.text);
+    }
+    const struct vgk_tensor *last = &result[chain->p.chain.n - 1];
+    int64_t differ = 0;
+    for (int64_t i = 0; i < vgk_tensor_count(&y); i++) {
+        double a = cudakit_get(&y, i), b = cudakit_get(last, i);
+        differ += !(a == b || (a != a && b != b));
+    }
+    expectf(!differ, "a chain of %d: %ld of %ld values differ from its links'", chain->p.chain.n, (long)differ,
+            (long)vgk_tensor_count(&y));
+    for (int k = 0; k < chain->p.chain.n; k++)
+        cudakit_free(&result[k]);
+    cudakit_free(&y);
+}
+
+/* Random trees and nets of links, on up to three tensors and some single values; against the CPU's chain in f32. */
+static void chains(void)
+{
+    static const enum vgk_unary_fn unary[] = {VGK_RELU, VGK_LEAKY_RELU, VGK_CLIP, VGK_NEG, VGK_ABS, VGK_SIGMOID, VGK_TANH, VGK_SILU};
+    static const enum vgk_binary_fn binary[] = {VGK_ADD, VGK_SUB, VGK_MUL, VGK_MIN, VGK_MAX, VGK_PRELU};
+    int longest = 0;
+    ROUNDS(120) {
+        int64_t dim[4];
+        random_dims(4, 12, dim);
+        int tensors = kit_int(1, 3), n_in = tensors + kit_int(0, 2);
+        struct vgk_tensor in[5], wide[5], y = cudakit_tensor(any_float(), 4, dim);
+        for (int i = 0; i < n_in; i++) {
+            if (i >= tensors) {
+                in[i] = cudakit_random(any_float(), 4, (int64_t[]){1, 1, 1, 1}, -2, 2);
+                for (int d = 0; d < 4; d++)
+                    in[i].dim[d] = dim[d], in[i].stride[d] = 0;
+            } else if (kit_int(0, 1)) { /* as the output lies: whole rows of vectors */
+                in[i] = y;
+                in[i].type = any_float();
+                int64_t low;
+                size_t bytes = cudakit_span(&in[i], &low);
+                in[i].data = (char *)malloc(bytes + 1) - low * vgk_type_bits(in[i].type) / 8;
+                for (int64_t k = 0; k < vgk_tensor_count(&in[i]); k++)
+                    cudakit_set(&in[i], k, kit_real(-2, 2));
+            } else {
+                in[i] = kit_int(0, 2) ? cudakit_random(any_float(), 4, dim, -2, 2) : repeated(any_float(), 4, dim, -2, 2);
+            }
+            wide[i] = widened(&in[i]);
+        }
+        struct vgk_op op = {.kind = VGK_OP_CHAIN, .n_in = n_in, .n_out = 1, .in = in, .out = &y};
+        struct vgk_chain *c = &op.p.chain;
+        c->n = kit_int(2, VGK_CHAIN_MOST);
+        longest = c->n > longest ? c->n : longest;
+        for (int k = 0; k < c->n; k++) {
+            struct vgk_link *l = &c->link[k];
+            l->binary = kit_int(0, 1);
+            int most = n_in + k - 1;
+            int a = kit_int(0, 1) && k ? most : kit_int(0, most), b = kit_int(0, most);
+            l->a = a < n_in ? a : VGK_CHAIN_LINK + a - n_in;
+            l->b = b < n_in ? b : VGK_CHAIN_LINK + b - n_in;
+            if (l->binary)
+                l->two.fn = binary[kit_int(0, 5)];
+            else
+                l->unary = (struct vgk_unary){unary[kit_int(0, 7)], 0.25f, 1.5f};
+        }
+        struct vgk_tensor exact = y;
+        exact.type = VGK_F32;
+        struct vgk_tensor want = cudakit_like(&exact);
+        struct vgk_op reference = op;
+        struct vgk_error err = {{0}};
+        reference.in = wide;
+        reference.out = &want;
+        expectf(cudakit_run(&vgk_cpu, cpu, &reference, &reference, &err) == VGK_OK, "%s", err.text);
+        expectf(cudakit_device(cuda, &op, &err) == VGK_OK, "%s", err.text);
+        double worst = 0;
+        for (int64_t i = 0; i < vgk_tensor_count(&y); i++) {
+            double a = cudakit_get(&want, i), b = cudakit_get(&y, i), e = fabs(a - b) / (fabs(a) > 4 ? fabs(a) : 4);
+            worst = !(e <= worst) && !(a == b) && !(y.type == VGK_F16 && fabs(a) >= 65504) ? e : worst;
+        }
+        expectf(worst <= step_of(y.type) + 4e-5, "a chain of %d: off by %.3g", c->n, worst);
+        n_compared++;
+        compare_links(&reference, wide);
+        cudakit_free(&want);
+        for (int i = 0; i < n_in; i++)
+            cudakit_free(&wide[i]);
+        free_all(in, n_in, &y);
+    }
+    expect(longest == VGK_CHAIN_MOST);
+}
+
+/* |x| to the power of y: by a function that is not one of the fast ones. */
+static void powers(void)
+{
+    ROUNDS(8) {
+        int64_t dim[4];
+        random_dims(4, 12, dim);
+        struct vgk_tensor in[2] = {cudakit_random(VGK_F32, 4, dim, -2, 2), cudakit_random(VGK_F32, 4, dim, -2, 2)},
+                          y = cudakit_tensor(VGK_F32, 4, dim);
+        struct vgk_op op = {.kind = VGK_OP_CHAIN, .n_in = 2, .n_out = 1, .in = in, .out = &y, .p.chain = {.n = 2}};
+        op.p.chain.link[0] = (struct vgk_link){.unary = {VGK_ABS}, .a = 0};
+        op.p.chain.link[1] = (struct vgk_link){.binary = true, .two = {VGK_POW}, .a = VGK_CHAIN_LINK, .b = 1};
+        compare(&op, 1e-2);
+        compare_links(&op, in);
+        free_all(in, 2, &y);
+    }
+}
+
 static void wheres(void)
 {
     ROUNDS(20) {
@@ -618,6 +754,8 @@ int main(int argc, char **argv)
     run(products);
     run(attentions);
     run(gathers);
+    run(chains);
+    run(powers);
     printf("%d operations compared, %d declined\n", n_compared, n_declined);
     expect(n_compared > 900 && n_declined < 60);
     expect(vgk_cuda.bytes_now(cuda) == 0);

@@ -17,6 +17,7 @@ KERNELS = [("kernels-" + seed, "test-cuda-kernels", [seed], {"VIDGEN_STANDIN_SEE
            for seed in ("0", "1", "7")]
 BACKEND = [("backend-" + seed, "test-cuda-backend", ["MODELS"], {"VIDGEN_STANDIN_SEED": seed}) for seed in ("0", "1", "5")]
 BACKEND += [("backend-own", "test-cuda-backend", ["MODELS"], {"VIDGEN_STANDIN_SEED": "2", "VIDGEN_CUDNN": "no"})]
+FLIGHTS = [("flights-" + seed, "test-cuda-flights", ["MODELS"], {"VIDGEN_STANDIN_SEED": seed}) for seed in ("0", "1", "5")]
 DNN = [("dnn-run", "test-dnn-run", ["must"], {})]
 
 # name, file in kernels/cuda, what it says, what it says instead, tests
@@ -47,6 +48,11 @@ MUTANTS = [
     ("softmax-one-step-less", "reduce.cu",
      "    for (int lane = 16; lane; lane /= 2)\n        sum +=", "    for (int lane = 8; lane; lane /= 2)\n        sum +=",
      KERNELS),
+    # kernels: chains
+    ("chain-result-not-kept", "pointwise.cu", "            c.keep[l->a - VGK_CHAIN_LINK] = true;", "            ;", KERNELS),
+    ("chain-single-values", "pointwise.cu", "float one = cu_load<float>(a.x[from], 0);", "float one = v[0];", KERNELS),
+    ("chain-operands-swapped", "pointwise.cu", "cu_binary_piece(l.two.fn, v, w);", "cu_binary_piece(l.two.fn, w, v);", KERNELS),
+    ("chain-ring", "pointwise.cu", "            CU_RING(b, 0);\n", "", KERNELS),
     # kernels: addresses, edges
     ("matmul-past-the-rows", "matmul.cu", "            if (row >= m.rows || column >= m.columns)\n                continue;", "",
      KERNELS),
@@ -83,6 +89,27 @@ MUTANTS = [
     # memory and streams
     ("memory-not-counted", "backend.c", "        dev->now -= b->bytes;\n", "", BACKEND),
     ("cap-not-kept", "backend.c", "(take > dev->limit || dev->now > dev->limit - take)", "(take > dev->limit)", BACKEND),
+    # tiles in flight: waits, and room
+    ("flight-no-wait-for-upload", "flights.c", "    VGK_CUDA_TRY(cudaStreamWaitEvent(dev->stream, g->up, 0), err);\n", "", FLIGHTS),
+    ("flight-no-wait-for-result", "flights.c", "    VGK_CUDA_TRY(cudaStreamWaitEvent(f->down, g->computed, 0), err);\n", "",
+     FLIGHTS),
+    ("flight-no-wait-for-room", "frames.c", "        VGK_CUDA_TRY(cudaStreamWaitEvent(dev->stream, dev->before_write, 0), err);\n",
+     "", FLIGHTS),
+    ("flight-no-wait-at-the-end", "flights.c", "    VGK_CUDA_TRY(cudaEventSynchronize(g->down), err);\n", "", FLIGHTS),
+    ("flight-waits-for-upload-only", "flights.c", "cudaEventSynchronize(g->down)", "cudaEventSynchronize(g->up)", FLIGHTS),
+    ("flight-recorded-too-early", "flights.c",
+     "    VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);\n"
+     "    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);\n",
+     "    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);\n"
+     "    VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);\n", FLIGHTS),
+    ("flight-one-room-for-two", "flights.c", "(uint8_t *)memory + (size_t)k * f->in_bytes;", "memory;", FLIGHTS),
+    ("flight-flags-stay", "flights.c",
+     "    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);\n"
+     "    VGK_CUDA_TRY(cudaEventRecord", "    VGK_CUDA_TRY(cudaEventRecord", FLIGHTS),
+    ("flight-closed-under-way", "flights.c", "    cudaStreamSynchronize(dev->stream);\n    if (f->down)\n"
+     "        cudaStreamSynchronize(f->down);\n", "", FLIGHTS),
+    ("recording-not-freed", "recording.c", "    cudaGraphExecDestroy(r->exec); /* what is under way goes on */\n", "", FLIGHTS),
+    ("recording-never-ends", "recording.c", "cudaStreamEndCapture(dev->stream, &graph);", "cudaErrorUnknown;", FLIGHTS),
     # cuDNN
     ("dnn-weights-order", "dnn_run.c", "place + (begin + i) * t->stride[last];", "place + begin + i;", DNN),
     ("dnn-scale-of-groups", "dnn_run.c", "index[0] / (weights->dim[0] / op->p.conv.groups) * weights->dim[1] + index[1]",
@@ -149,7 +176,7 @@ def main():
     failed = 0
     with open(os.path.join(work, "log"), "w") as log:
         source, build = prepare(work, log)
-        every = KERNELS + BACKEND + DNN
+        every = KERNELS + BACKEND + FLIGHTS + DNN
         if build_targets(build, every, work, log):
             sys.exit("FAIL mutant/build: see " + log.name)
         wrong = first_failing(build, source, every, work, log)

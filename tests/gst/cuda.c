@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* device=cuda in pipelines, on the stand-in for the device (tests/cuda/standin). */
+#include <gst/check/gstharness.h>
+
 #include "pipeline.h"
 
 #define SOURCE(format) \
@@ -174,6 +176,66 @@ GST_START_TEST (test_refusals)
 }
 GST_END_TEST;
 
+/* One frame is on its way while the next one comes: as many leave as come, in order, at their times, whatever comes between
+ * them. */
+GST_START_TEST (test_flights)
+{
+  static const gchar *const settings[] = {"model-file=upscale2x", "model-file=upscale2x tile-width=28 tile-height=27",
+      "model-file=style3"};
+
+  for (guint i = 0; i < G_N_ELEMENTS (settings); i++) {
+    gchar *line = g_strdup_printf ("vidgen device=cuda %s", settings[i]);
+    GstHarness *h = gst_harness_new_parse (line);
+    GstBuffer *frame, *out;
+    gint n;
+
+    gst_harness_set_live (h, FALSE);
+    gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=27,framerate=25/1");
+    for (n = 0; n < 5; n++) {
+      frame = gst_harness_create_buffer (h, 36 * 27 * 3);
+      gst_buffer_memset (frame, 0, n * 50, 36 * 27 * 3);
+      GST_BUFFER_PTS (frame) = n * 40 * GST_MSECOND;
+      GST_BUFFER_DURATION (frame) = 40 * GST_MSECOND;
+      fail_unless_equals_int (gst_harness_push (h, frame), GST_FLOW_OK);
+      fail_unless_equals_int (gst_harness_buffers_received (h), n);
+      if (n != 1)
+        continue;
+      /* An event leaves behind what came before it. */
+      fail_unless (gst_harness_push_event (
+          h, gst_event_new_custom (GST_EVENT_CUSTOM_DOWNSTREAM, gst_structure_new_empty ("between"))));
+      fail_unless_equals_int (gst_harness_buffers_received (h), 2);
+    }
+    fail_unless_equals_int (gst_harness_buffers_received (h), 4);
+    fail_unless (gst_harness_push_event (h, gst_event_new_eos ()));
+    fail_unless_equals_int (gst_harness_buffers_received (h), 5);
+    for (n = 0; n < 5; n++) {
+      out = gst_harness_pull (h);
+      fail_unless_equals_uint64 (GST_BUFFER_PTS (out), n * 40 * GST_MSECOND);
+      gst_buffer_unref (out);
+    }
+    gst_harness_teardown (h);
+    g_free (line);
+  }
+}
+GST_END_TEST;
+
+/* In a live pipeline nothing waits for the next frame. */
+GST_START_TEST (test_no_flights_live)
+{
+  GstHarness *h = gst_harness_new_parse ("vidgen device=cuda model-file=upscale2x");
+
+  gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=27,framerate=25/1");
+  for (guint n = 1; n < 4; n++) {
+    GstBuffer *frame = gst_harness_create_buffer (h, 36 * 27 * 3);
+
+    gst_buffer_memset (frame, 0, n * 50, 36 * 27 * 3);
+    fail_unless_equals_int (gst_harness_push (h, frame), GST_FLOW_OK);
+    fail_unless_equals_int (gst_harness_buffers_received (h), n);
+  }
+  gst_harness_teardown (h);
+}
+GST_END_TEST;
+
 /* The device is lost between two frames: one error, and the pipeline ends. */
 GST_START_TEST (test_lost)
 {
@@ -234,6 +296,8 @@ cuda_suite (void)
   tcase_add_test (tc, test_tiles_and_precision);
   tcase_add_test (tc, test_auto);
   tcase_add_test (tc, test_refusals);
+  tcase_add_test (tc, test_flights);
+  tcase_add_test (tc, test_no_flights_live);
   tcase_add_test (tc, test_lost);
   tcase_add_test (tc, test_side_by_side);
   return s;

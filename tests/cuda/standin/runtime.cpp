@@ -4,8 +4,13 @@
  * with 0xff (NaN) when it is taken, and poisoned for AddressSanitizer except inside kernels and copies: a host that reads
  * it is found.  Copies check that addresses are of the kind that they are said to be.
  *
+ * A stream can be captured: what it is given is kept in a graph and not run, and calls that would have to wait, allocate or
+ * read pageable memory break the capture, as they do.
+ *
  * Threads may call at the same time; one lock makes them take turns. */
 #include "standin.h"
+
+#include "counters.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -37,13 +42,23 @@ struct work {
     unsigned long generation;
 };
 
+/* What a stream was given while it was captured. */
+struct graph {
+    std::vector<std::function<void()>> nodes;
+    bool broken;
+};
+
 struct stream {
     std::deque<work> queue;
+    graph *capture = nullptr;
 };
 
 static std::recursive_mutex lock;
 static std::set<stream *> streams;
 static std::set<event *> events;
+static std::set<graph *> graphs; /* and executable ones */
+static int capturing; /* streams */
+static long n_launches;
 static std::map<char *, size_t> device_blocks, pinned_blocks;
 static size_t device_bytes;
 static cudaError_t last_error;
@@ -165,8 +180,26 @@ static event *known(cudaEvent_t e)
 
 static void push(cudaStream_t s, std::function<void()> body)
 {
-    known(s)->queue.push_back({std::move(body), nullptr, nullptr, 0});
+    stream *to = known(s);
+    if (to->capture)
+        to->capture->nodes.push_back(std::move(body));
+    else
+        to->queue.push_back({std::move(body), nullptr, nullptr, 0});
 }
+
+/* A call that no capture survives, on this stream or (NULL) on any. */
+static bool breaks_capture(cudaStream_t s)
+{
+    bool breaks = false;
+    for (stream *each : streams)
+        if (each->capture && (!s || each == (stream *)s))
+            breaks = each->capture->broken = true;
+    return breaks;
+}
+
+#define NOT_CAPTURED(s) \
+    if (capturing && breaks_capture(s)) \
+    return done(cudaErrorStreamCaptureUnsupported)
 
 void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t s, std::function<void()> body)
 {
@@ -183,6 +216,7 @@ void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t
         done(cudaErrorInvalidConfiguration);
         return;
     }
+    n_launches++;
     push(s, [=]() mutable { run_grid(name, grid, block, seed(), body); });
 }
 
@@ -197,6 +231,8 @@ static cudaError_t copy(char *to, size_t to_pitch, const char *from, size_t from
     if (within(device_blocks, to, to_bytes) == down || within(device_blocks, from, from_bytes) == up ||
         to_pitch < width || from_pitch < width)
         return done(cudaErrorInvalidValue);
+    if ((up && !within(pinned_blocks, from, from_bytes)) || (down && !within(pinned_blocks, to, to_bytes)))
+        NOT_CAPTURED(s);
     if (up && !within(pinned_blocks, from, from_bytes)) {
         std::vector<char> staged(width * rows);
         for (size_t y = 0; y < rows; y++)
@@ -271,6 +307,7 @@ cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
 cudaError_t CUDARTAPI cudaMalloc(void **p, size_t n)
 {
     CALL();
+    NOT_CAPTURED(nullptr);
     char *block = nullptr;
     if (device_bytes + n > (size_t)setting("VIDGEN_STANDIN_MEMORY", 2l << 30) ||
         posix_memalign((void **)&block, 256, n ? n : 1))
@@ -303,6 +340,7 @@ cudaError_t CUDARTAPI cudaFree(void *p)
 cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t n, unsigned flags)
 {
     CALL();
+    NOT_CAPTURED(nullptr);
     if (posix_memalign(p, 256, n ? n : 1))
         return done(cudaErrorMemoryAllocation);
     pinned_blocks[(char *)*p] = n;
@@ -330,6 +368,7 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t n, cuda
 cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t n, cudaMemcpyKind kind)
 {
     CALL();
+    NOT_CAPTURED(nullptr);
     while (run_any())
         ;
     stream once;
@@ -368,6 +407,7 @@ cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
 cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 {
     CALL();
+    NOT_CAPTURED(s);
     run_until([&] { return known(s)->queue.empty(); });
     return cudaSuccess;
 }
@@ -393,6 +433,7 @@ cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
 cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     CALL();
+    NOT_CAPTURED(s);
     event *v = known(e);
     known(s)->queue.push_back({nullptr, nullptr, v, ++v->recorded});
     return cudaSuccess;
@@ -401,6 +442,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
 {
     CALL();
+    NOT_CAPTURED(s);
     event *v = known(e);
     v->waits++;
     known(s)->queue.push_back({nullptr, v, nullptr, v->recorded});
@@ -420,13 +462,80 @@ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e)
 {
     std::lock_guard<std::recursive_mutex> guard(lock);
     event *v = known(e);
-    if (v->waits)
-        fail("an event is destroyed that a stream still has to wait for");
-    run_until([&] { return v->reached >= v->recorded; });
+    run_until([&] { return !v->waits && v->reached >= v->recorded; }); /* it may be destroyed before it is reached */
     events.erase(v);
     delete v;
     return cudaSuccess;
 }
+
+cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode)
+{
+    CALL();
+    if (known(s)->capture)
+        return done(cudaErrorIllegalState);
+    known(s)->capture = new graph();
+    capturing++;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    graph *made = known(s)->capture;
+    *g = nullptr;
+    if (!made)
+        return done(cudaErrorIllegalState);
+    known(s)->capture = nullptr; /* it ends in any case */
+    capturing--;
+    bool lost = call();
+    if (lost || made->broken) {
+        delete made;
+        return done(lost ? cudaErrorDevicesUnavailable : cudaErrorStreamCaptureInvalidated);
+    }
+    graphs.insert(made);
+    *g = (cudaGraph_t)made;
+    return cudaSuccess;
+}
+
+static graph *known_graph(void *g)
+{
+    if (!graphs.count((graph *)g))
+        fail("a graph that does not exist");
+    return (graph *)g;
+}
+
+cudaError_t CUDARTAPI cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t g, unsigned long long flags)
+{
+    CALL();
+    graph *made = new graph(*known_graph(g));
+    graphs.insert(made);
+    *exec = (cudaGraphExec_t)made;
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
+{
+    CALL();
+    NOT_CAPTURED(s);
+    n_launches++;
+    for (const std::function<void()> &node : known_graph(exec)->nodes)
+        push(s, node);
+    return cudaSuccess;
+}
+
+static cudaError_t drop_graph(void *g)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    delete known_graph(g);
+    graphs.erase((graph *)g);
+    return cudaSuccess;
+}
+
+cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t g) { return drop_graph(g); }
+cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t exec) { return drop_graph(exec); }
+
+long standin_launches(void) { return n_launches; }
+int standin_graphs(void) { return (int)graphs.size(); }
 
 cudaError_t CUDARTAPI cudaGetLastError(void)
 {
@@ -445,6 +554,8 @@ const char *CUDARTAPI cudaGetErrorString(cudaError_t e)
     case cudaErrorInvalidDevice: return "invalid device ordinal";
     case cudaErrorInvalidConfiguration: return "invalid configuration argument";
     case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+    case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
+    case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
     case cudaErrorDevicesUnavailable: return "CUDA-capable device(s) is/are busy or unavailable";
     default: return "unrecognized error code";
     }

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tiles in flight.  Uploads and downloads have streams of their own.  A tile waits there for:
+ *     its upload, before it is computed;
+ *     the download of the one before, before its result is written: there is room for one on the device;
+ *     its result, before that is downloaded.
+ * Where it comes up there is room for each, and the caller waits for a flight before it begins anew: so nothing else has to
+ * be waited for, and the host waits for a whole tile only. */
+#include "device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct flight {
+    uint8_t *host_in, *host_out;      /* pinned */
+    struct vgk_cu_flags *host_flags;
+    uint8_t *memory;                  /* the device's, for the frame that comes in */
+    struct vgk_frame in, out;         /* there, and how out lies in pinned memory */
+    size_t out_bytes;
+    cudaEvent_t up, computed, down;
+    bool ended;                       /* all of it is given to the device */
+};
+
+struct vgk_flights {
+    struct flight flight[VGK_FLIGHTS];
+    uint8_t *pinned, *memory; /* memory: for the frame that goes out */
+    cudaStream_t up, down;
+    size_t in_bytes, out_bytes; /* there is room for */
+};
+
+static size_t flags_bytes(void) { return vgk_round_up(sizeof(struct vgk_cu_flags), VGK_ALIGN); }
+
+static size_t staged_bytes(const struct vgk_frame *f)
+{
+    struct vgk_frame staged;
+    uint8_t *base = (uint8_t *)VGK_ALIGN; /* any address: only where it ends is of interest */
+    return (size_t)(vgk_cuda_stage(f, base, &staged) - base);
+}
+
+/* The most that a frame of these pixels takes: of those with halved chroma I420, else any. */
+static size_t frame_bytes(const struct vgk_device *dev, const struct vgk_flight_size *size)
+{
+    struct vgk_frame f = {.layout = VGK_FRAME_I420, .width = size->width, .height = size->height};
+    return size->halved ? staged_bytes(&f)
+                        : vgk_round_up(vgk_cuda_frame_scratch(dev, size->width, size->height), VGK_ALIGN);
+}
+
+size_t vgk_cuda_flight_bytes(const struct vgk_device *dev, const struct vgk_flight_size *in,
+                             const struct vgk_flight_size *out, size_t *host)
+{
+    *host = VGK_FLIGHTS * (frame_bytes(dev, in) + frame_bytes(dev, out) + flags_bytes());
+    return VGK_FLIGHTS * frame_bytes(dev, in) + frame_bytes(dev, out);
+}
+
+void vgk_cuda_flights_close(struct vgk_device *dev, struct vgk_flights **flights)
+{
+    struct vgk_flights *f = *flights;
+    if (!f)
+        return;
+    cudaSetDevice(dev->device);
+    if (f->up)
+        cudaStreamSynchronize(f->up);
+    cudaStreamSynchronize(dev->stream);
+    if (f->down)
+        cudaStreamSynchronize(f->down);
+    for (int k = 0; k < VGK_FLIGHTS; k++) {
+        cudaEvent_t events[] = {f->flight[k].up, f->flight[k].computed, f->flight[k].down};
+        for (int i = 0; i < 3; i++)
+            if (events[i])
+                cudaEventDestroy(events[i]);
+    }
+    if (f->up)
+        cudaStreamDestroy(f->up);
+    if (f->down)
+        cudaStreamDestroy(f->down);
+    cudaFreeHost(f->pinned);
+    free(f);
+    *flights = NULL;
+    cudaGetLastError(); /* of a device that is lost: nobody else's */
+}
+
+static enum vgk_status open_all(struct vgk_device *dev, struct vgk_flights *f, size_t host, struct vgk_error *err)
+{
+    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(cudaStreamCreateWithFlags(&f->up, cudaStreamNonBlocking), err);
+    VGK_CUDA_TRY(cudaStreamCreateWithFlags(&f->down, cudaStreamNonBlocking), err);
+    VGK_CUDA_TRY(cudaHostAlloc((void **)&f->pinned, host, 0), err);
+    for (int k = 0; k < VGK_FLIGHTS; k++) {
+        VGK_CUDA_TRY(cudaEventCreateWithFlags(&f->flight[k].up, cudaEventDisableTiming), err);
+        VGK_CUDA_TRY(cudaEventCreateWithFlags(&f->flight[k].computed, cudaEventDisableTiming), err);
+        VGK_CUDA_TRY(cudaEventCreateWithFlags(&f->flight[k].down, cudaEventDisableTiming), err);
+    }
+    return VGK_OK;
+}
+
+enum vgk_status vgk_cuda_flights_open(struct vgk_device *dev, const struct vgk_flight_size *in,
+                                      const struct vgk_flight_size *out, void *memory, struct vgk_flights **flights, struct vgk_error *err)
+{
+    size_t host;
+    struct vgk_flights *f = *flights = calloc(1, sizeof *f);
+    if (!f)
+        return vgk_fail(err, VGK_ERR_NOMEM, "no memory for tiles in flight");
+    vgk_cuda_flight_bytes(dev, in, out, &host);
+    enum vgk_status s = open_all(dev, f, host, err);
+    if (s) {
+        vgk_cuda_flights_close(dev, flights);
+        return s;
+    }
+    f->in_bytes = frame_bytes(dev, in);
+    f->out_bytes = frame_bytes(dev, out);
+    uint8_t *pinned = f->pinned;
+    for (int k = 0; k < VGK_FLIGHTS; k++) {
+        struct flight *g = &f->flight[k];
+        g->host_in = pinned;
+        g->host_out = g->host_in + f->in_bytes;
+        g->host_flags = (struct vgk_cu_flags *)(g->host_out + f->out_bytes);
+        pinned = (uint8_t *)g->host_flags + flags_bytes();
+        g->memory = (uint8_t *)memory + (size_t)k * f->in_bytes;
+    }
+    f->memory = (uint8_t *)memory + VGK_FLIGHTS * f->in_bytes;
+    return VGK_OK;
+}
+
+/* The frame elsewhere, its planes where vgk_cuda_stage puts them. */
+static void copy_frame(const struct vgk_frame *from, const struct vgk_frame *to)
+{
+    for (int i = 0; i < 3; i++) {
+        size_t width, rows;
+        vgk_cuda_plane(from, i, &width, &rows);
+        for (size_t y = 0; y < rows; y++)
+            memcpy(to->plane[i] + (ptrdiff_t)y * to->stride[i], from->plane[i] + (ptrdiff_t)y * from->stride[i], width);
+    }
+}
+
+enum vgk_status vgk_cuda_flight_begin(struct vgk_device *dev, struct vgk_flights *f, int k, const struct vgk_frame *in,
+                                      const struct vgk_frame *out, struct vgk_frame *in_there, struct vgk_frame *out_there,
+                                      struct vgk_error *err)
+{
+    struct flight *g = &f->flight[k], *before = &f->flight[(k + 1) % VGK_FLIGHTS];
+    struct vgk_frame host;
+    size_t bytes = staged_bytes(in);
+    g->ended = false;
+    g->out_bytes = staged_bytes(out);
+    if (bytes > f->in_bytes || g->out_bytes > f->out_bytes)
+        return vgk_fail(err, VGK_ERR_INVALID, "frames of %dx%d and %dx%d take %zu and %zu bytes, there is room for %zu and "
+                        "%zu: the format or the size is not what was planned", in->width, in->height, out->width,
+                        out->height, bytes, g->out_bytes, f->in_bytes, f->out_bytes);
+    vgk_cuda_stage(in, g->host_in, &host);
+    copy_frame(in, &host);
+    vgk_cuda_stage(in, g->memory, in_there);
+    vgk_cuda_stage(out, g->host_out, &g->out);
+    vgk_cuda_stage(out, f->memory, out_there);
+    in_there->device = out_there->device = true;
+    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);
+    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);
+    VGK_CUDA_TRY(cudaStreamWaitEvent(dev->stream, g->up, 0), err);
+    dev->in_flight = true;
+    dev->before_write = before->ended ? before->down : NULL;
+    return VGK_OK;
+}
+
+enum vgk_status vgk_cuda_flight_end(struct vgk_device *dev, struct vgk_flights *f, int k, struct vgk_error *err)
+{
+    struct flight *g = &f->flight[k];
+    dev->in_flight = false;
+    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(cudaMemcpyAsync(g->host_flags, dev->flags, sizeof *dev->flags, cudaMemcpyDeviceToHost, dev->stream), err);
+    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);
+    VGK_CUDA_TRY(cudaEventRecord(g->computed, dev->stream), err);
+    VGK_CUDA_TRY(cudaStreamWaitEvent(f->down, g->computed, 0), err);
+    VGK_CUDA_TRY(cudaMemcpyAsync(g->host_out, f->memory, g->out_bytes, cudaMemcpyDeviceToHost, f->down), err);
+    VGK_CUDA_TRY(cudaEventRecord(g->down, f->down), err);
+    g->ended = true;
+    return VGK_OK;
+}
+
+enum vgk_status vgk_cuda_flight_wait(struct vgk_device *dev, struct vgk_flights *f, int k, const struct vgk_frame *out,
+                                     int *nonfinite, struct vgk_error *err)
+{
+    struct flight *g = &f->flight[k];
+    bool ended = g->ended;
+    g->ended = dev->in_flight = false;
+    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    if (!ended) { /* given up in the middle */
+        VGK_CUDA_TRY(cudaStreamSynchronize(f->up), err);
+        VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);
+        VGK_CUDA_TRY(cudaStreamSynchronize(dev->stream), err);
+        return VGK_OK;
+    }
+    VGK_CUDA_TRY(cudaEventSynchronize(g->down), err);
+    *nonfinite = g->host_flags->nonfinite;
+    if (g->host_flags->bad_index)
+        return vgk_fail(err, VGK_ERR_INVALID, VGK_CUDA_BAD_INDEX);
+    if (out)
+        copy_frame(&g->out, out);
+    return VGK_OK;
+}

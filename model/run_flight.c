@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tiles in flight: started, and waited for when the next one is on its way. */
+#include "run_internal.h"
+
+enum vgk_status vg_run_flight_open(struct vg_run *r, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    return p->flight_bytes ? p->backend->flights_open(p->device, &p->flight_in, &p->flight_out,
+                                                      r->arena + p->norms.flights_at, &r->flights, err)
+                           : VGK_OK;
+}
+
+void vg_run_flight_close(struct vg_run *r)
+{
+    if (r->flights)
+        r->plan->backend->flights_close(r->plan->device, &r->flights);
+}
+
+int vg_run_flying(const struct vg_run *r) { return r->flying; }
+
+enum vgk_status vg_run_start(struct vg_run *r, int column, int row, const struct vgk_frame *in,
+                             const struct vgk_colour *colour, const struct vgk_frame *out, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    int k = (r->next_landing + r->flying) % VGK_FLIGHTS, nonfinite;
+    struct flight *f = &r->flight[k];
+    struct vgk_frame out_there;
+    if (!r->flights || r->flying == VGK_FLIGHTS)
+        return vgk_fail(err, VGK_ERR_INVALID, "%d tiles in flight, the plan has room for %d", r->flying,
+                        r->flights ? VGK_FLIGHTS : 0);
+    enum vgk_status s = vg_run_check_frames(p, column, row, in, out, err);
+    if (s)
+        return s;
+    *f = (struct flight){column, row, *colour, {0}};
+    s = p->backend->flight_begin(p->device, r->flights, k, in, out, &f->in, &out_there, err);
+    if (!s) {
+        struct ends e = vg_run_ends(r, column, row, &f->in, colour, &out_there);
+        s = vg_run_program(r, &r->main, &e, err);
+    }
+    s = s ? s : p->backend->flight_end(p->device, r->flights, k, err);
+    if (s)
+        p->backend->flight_wait(p->device, r->flights, k, NULL, &nonfinite, NULL);
+    else
+        r->flying++;
+    return s;
+}
+
+enum vgk_status vg_run_wait(struct vg_run *r, const struct vgk_frame *out, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    int k = r->next_landing, nonfinite = 0;
+    const struct flight *f = &r->flight[k];
+    if (!r->flying)
+        return vgk_fail(err, VGK_ERR_INVALID, "no tile was started");
+    enum vgk_status s = p->backend->flight_wait(p->device, r->flights, k, out, &nonfinite, err);
+    r->flying--;
+    r->next_landing = (k + 1) % VGK_FLIGHTS;
+    if (s || !out || !nonfinite || !p->half)
+        return s;
+    struct ends e = vg_run_ends(r, f->column, f->row, &f->in, &f->colour, out);
+    r->info.rescued++;
+    return vg_run_program(r, &r->rescue, &e, err);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Tiles in flight, and recordings, on the stand-in: the same bytes as one tile after the other, whatever streams do first;
+ * what is lost, given up, overflows, or does not fit.
+ *
+ *     test-cuda-flights MODELS */
+#include <stdlib.h>
+
+#include "kernels/cuda_load.h"
+#include "kit.h"
+#include "nets.h"
+#include "overflow.h"
+#include "standin/counters.h"
+
+static const char *models_dir;
+static struct vgk_device *cuda;
+
+static struct vg_model *load(const char *name)
+{
+    struct vg_model *m = NULL;
+    struct vgk_error err = {{0}};
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s.onnx", models_dir, name);
+    expectf(vg_model_load(path, &m, &err) == VGK_OK, "%s", err.text);
+    return m;
+}
+
+struct planned {
+    struct vg_plan *plan;
+    struct vg_run *run;
+};
+
+static enum vgk_status open_plan(struct vgk_device *dev, struct vg_model *m, struct vg_plan_request r, struct planned *p,
+                                 struct vgk_error *err)
+{
+    *p = (struct planned){NULL, NULL};
+    r.overlap_x = r.overlap_y = -1;
+    size_t before = vgk_cuda.bytes_now(dev);
+    enum vgk_status s = vg_plan_make(m, &vgk_cuda, dev, &r, &p->plan, err);
+    s = s ? s : vg_run_open(p->plan, &p->run, err);
+    if (!s)
+        expectf(vgk_cuda.bytes_now(dev) - before == vg_plan_info(p->plan)->arena_bytes, "%zu bytes taken, %zu foretold",
+                vgk_cuda.bytes_now(dev) - before, vg_plan_info(p->plan)->arena_bytes);
+    return s;
+}
+
+static void close_plan(struct planned *p)
+{
+    vg_run_close(&p->run);
+    vg_plan_free(&p->plan);
+}
+
+/* --- a stream of tiles --- */
+
+enum { MOST = 64 };
+
+struct tiles {
+    int n, column[MOST], row[MOST];
+    struct nets_picture in[MOST], out[MOST];
+};
+
+static struct tiles tiles_make(const struct vg_grid *g, enum vgk_frame_layout layout, int frames)
+{
+    const struct vg_axis *x = &g->x, *y = &g->y;
+    struct tiles t = {0};
+    for (int f = 0; f < frames; f++)
+        for (int row = 0; row < y->n; row++)
+            for (int column = 0; column < x->n && t.n < MOST; column++, t.n++) {
+                int w = x->frame - x->origin[column], h = y->frame - y->origin[row];
+                w = w < x->tile ? w : x->tile;
+                h = h < y->tile ? h : y->tile;
+                t.column[t.n] = column;
+                t.row[t.n] = row;
+                t.in[t.n] = nets_picture(layout, w, h, true);
+                t.out[t.n] = nets_picture(layout, vg_axis_scale(x, w), vg_axis_scale(y, h), false);
+            }
+    return t;
+}
+
+static void tiles_free(struct tiles *t)
+{
+    for (int i = 0; i < t->n; i++)
+        free(t->in[i].data), free(t->out[i].data);
+}
+
+/* One after the other. */
+static enum vgk_status play(struct vg_run *run, struct tiles *t, struct vgk_error *err)
+{
+    struct vgk_colour colour = nets_colour(t->in[0].f.layout);
+    enum vgk_status s = VGK_OK;
+    for (int i = 0; i < t->n && !s; i++)
+        s = vg_run_tile(run, t->column[i], t->row[i], &t->in[i].f, &colour, &t->out[i].f, err);
+    return s;
+}
+
+/* In flight; what went in is gone as soon as a tile has been started. */
+static enum vgk_status fly(struct vg_run *run, const struct tiles *t, struct nets_picture *out, struct vgk_error *err)
+{
+    struct vgk_colour colour = nets_colour(t->in[0].f.layout);
+    enum vgk_status s = VGK_OK;
+    int waited = 0;
+    for (int i = 0; i < t->n && !s; i++) {
+        struct nets_picture in = nets_picture(t->in[i].f.layout, t->in[i].f.width, t->in[i].f.height, false);
+        struct vgk_frame form = t->out[i].f;
+        memcpy(in.data, t->in[i].data, in.bytes);
+        for (int k = 0; k < 3; k++)
+            form.plane[k] = NULL;
+        s = vg_run_start(run, t->column[i], t->row[i], &in.f, &colour, &form, err);
+        memset(in.data, 0x5a, in.bytes);
+        free(in.data);
+        if (!s && vg_run_flying(run) == VGK_FLIGHTS)
+            s = vg_run_wait(run, &out[waited++].f, err);
+    }
+    while (!s && vg_run_flying(run))
+        s = vg_run_wait(run, &out[waited++].f, err);
+    return s;
+}
+
+/* Bytes that differ. */
+static int check_same(const char *what, const struct tiles *t, const struct nets_picture *got)
+{
+    int differ = 0;
+    for (int i = 0; i < t->n; i++)
+        for (size_t k = 0; k < t->out[i].bytes; k++)
+            differ += t->out[i].data[k] != got[i].data[k];
+    expectf(!differ, "%s: %d bytes differ", what, differ);
+    return differ;
+}
+
+static void check(const char *name, struct vg_model *m, struct vg_plan_request r, enum vgk_frame_layout layout, int frames)
+{
+    struct planned plain, flying;
+    struct vgk_error err = {{0}};
+    struct nets_picture got[MOST];
+    char what[128];
+    r.chroma_x = r.chroma_y = layout == VGK_FRAME_I420 ? 2 : 1;
+    enum vgk_status s = open_plan(cuda, m, r, &plain, &err);
+    expectf(s == VGK_OK, "%s: %s", name, err.text);
+    r.flights = true;
+    s = open_plan(cuda, m, r, &flying, &err);
+    expectf(s == VGK_OK, "%s: %s", name, err.text);
+    const struct vg_plan_info *info = vg_plan_info(flying.plan);
+    expect(info->flight_bytes && info->staging_bytes > info->flight_bytes && !vg_plan_info(plain.plan)->flight_bytes);
+    expect(info->arena_bytes == vg_plan_info(plain.plan)->arena_bytes + info->flight_bytes);
+    struct tiles t = tiles_make(info->grid, layout, frames);
+    for (int i = 0; i < t.n; i++)
+        got[i] = nets_picture(layout, t.out[i].f.width, t.out[i].f.height, false);
+    expectf(play(plain.run, &t, &err) == VGK_OK, "%s", err.text);
+    for (int round = 0; round < 2; round++) { /* the second time all of it is recorded */
+        expectf(fly(flying.run, &t, got, &err) == VGK_OK, "%s", err.text);
+        snprintf(what, sizeof what, "%s, %d tiles of %d bands, round %d", name, t.n, info->bands, round);
+        check_same(what, &t, got);
+    }
+    /* Both ways on one run. */
+    for (int i = 0; i < t.n; i++)
+        memcpy(got[i].data, t.out[i].data, t.out[i].bytes);
+    expectf(play(flying.run, &t, &err) == VGK_OK, "%s", err.text);
+    check_same(name, &t, got);
+    for (int i = 0; i < t.n; i++)
+        free(got[i].data);
+    tiles_free(&t);
+    close_plan(&plain);
+    close_plan(&flying);
+}
+
+static void same_bytes(void)
+{
+    struct vg_model *upscale = load("upscale2x"), *style = load("style3");
+    check("upscale2x in tiles", upscale, (struct vg_plan_request){.width = 70, .height = 33, .tile_width = 40, .tile_height = 33},
+          VGK_FRAME_I420, 3);
+    check("upscale2x in f32", upscale, (struct vg_plan_request){.width = 24, .height = 20, .precision = VG_PRECISION_FP32},
+          VGK_FRAME_PACKED, 5);
+    check("upscale2x in bands", upscale, (struct vg_plan_request){.width = 24, .height = 40, .bands = 3}, VGK_FRAME_I420, 4);
+    check("style3", style, (struct vg_plan_request){.width = 24, .height = 20}, VGK_FRAME_PACKED, 4);
+    vg_model_unref(&upscale);
+    vg_model_unref(&style);
+    for (int seed = 0; seed < 6; seed++) {
+        struct vgk_error err = {{0}};
+        struct vg_model *m = nets_random(seed, true, &err);
+        char name[32];
+        snprintf(name, sizeof name, "random net %d", seed);
+        if (m)
+            check(name, m, (struct vg_plan_request){.width = 30, .height = 22}, seed % 2 ? VGK_FRAME_PACKED : VGK_FRAME_I420, 4);
+        vg_model_unref(&m);
+    }
+}
+
+/* Every second tile overflows: it is run again while the next one is on its way. */
+static void overflow(void)
+{
+    struct vgk_error err = {{0}};
+    struct vg_model *m = overflow_model(&err);
+    struct vg_plan_request r = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32};
+    struct planned plain, flying;
+    struct nets_picture got[MOST];
+    struct vg_run_info info, want;
+    expect(open_plan(cuda, m, r, &plain, &err) == VGK_OK);
+    r.flights = true;
+    expect(open_plan(cuda, m, r, &flying, &err) == VGK_OK);
+    struct tiles t = tiles_make(vg_plan_info(flying.plan)->grid, VGK_FRAME_PACKED, 4);
+    for (int i = 0; i < t.n; i++) {
+        got[i] = nets_picture(VGK_FRAME_PACKED, t.out[i].f.width, t.out[i].f.height, false);
+        for (size_t k = 0; k < t.in[i].bytes; k++)
+            t.in[i].data[k] = i % 2 && k % 7 == 0 ? 255 : (uint8_t)(t.in[i].data[k] % 20);
+    }
+    expect(play(plain.run, &t, &err) == VGK_OK);
+    expectf(fly(flying.run, &t, got, &err) == VGK_OK, "%s", err.text);
+    check_same("tiles that overflow", &t, got);
+    vg_run_info(plain.run, &want);
+    vg_run_info(flying.run, &info);
+    expectf(info.rescued == want.rescued && info.rescued == (uint64_t)t.n / 2, "%d tiles of %d run again, expected %d",
+            (int)info.rescued, t.n, (int)want.rescued);
+    for (int i = 0; i < t.n; i++)
+        free(got[i].data);
+    tiles_free(&t);
+    close_plan(&plain);
+    close_plan(&flying);
+    vg_model_unref(&m);
+}
+
+/* What nobody waits for to its end, and what stops in the middle, leaves nothing behind. */
+static void given_up(void)
+{
+    struct vg_model *m = load("upscale2x");
+    struct vgk_error err = {{0}};
+    struct planned p;
+    struct nets_picture got[MOST];
+    int stop = 0;
+    expect(open_plan(cuda, m, (struct vg_plan_request){.width = 24, .height = 20, .flights = true}, &p, &err) == VGK_OK);
+    struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 4);
+    struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
+    for (int i = 0; i < t.n; i++)
+        got[i] = nets_picture(VGK_FRAME_PACKED, t.out[i].f.width, t.out[i].f.height, false);
+    expect(play(p.run, &t, &err) == VGK_OK);
+    vg_run_watch(p.run, &stop);
+    expect(vg_run_wait(p.run, &got[0].f, &err) == VGK_ERR_INVALID);
+    expect(vg_run_start(p.run, 0, 0, &t.in[0].f, &colour, &t.out[0].f, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &t.in[1].f, &colour, &t.out[1].f, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &t.in[2].f, &colour, &t.out[2].f, &err) == VGK_ERR_INVALID);
+    expect(vg_run_wait(p.run, NULL, &err) == VGK_OK && vg_run_flying(p.run) == 1);
+    stop = 1;
+    expect(vg_run_start(p.run, 0, 0, &t.in[2].f, &colour, &t.out[2].f, &err) == VGK_ERR_DEVICE);
+    stop = 0;
+    expect(vg_run_flying(p.run) == 1 && vg_run_wait(p.run, NULL, &err) == VGK_OK && vg_run_flying(p.run) == 0);
+    expect(fly(p.run, &t, got, &err) == VGK_OK);
+    check_same("after tiles that were given up", &t, got);
+    /* Closed with two on their way. */
+    expect(vg_run_start(p.run, 0, 0, &t.in[0].f, &colour, &t.out[0].f, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &t.in[1].f, &colour, &t.out[1].f, &err) == VGK_OK);
+    close_plan(&p);
+    for (int i = 0; i < t.n; i++)
+        free(got[i].data);
+    tiles_free(&t);
+    vg_model_unref(&m);
+}
+
+/* Frames that take more room than was planned are refused. */
+static void wrong_format(void)
+{
+    struct vg_model *m = load("upscale2x");
+    struct vgk_error err = {{0}};
+    struct planned p;
+    struct vg_plan_request r = {.width = 24, .height = 20, .chroma_x = 2, .chroma_y = 2, .flights = true};
+    struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 24, 20, true), out = nets_picture(VGK_FRAME_PACKED, 48, 40, false);
+    struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
+    expect(open_plan(cuda, m, r, &p, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &in.f, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "room for"));
+    expect(vg_run_flying(p.run) == 0);
+    free(in.data), free(out.data);
+    close_plan(&p);
+    vg_model_unref(&m);
+}
+
+/* --- faults, memory --- */
+
+static void set(const char *name, long value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%ld", value);
+    setenv(name, text, 1);
+}
+
+static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, bool *flew, struct vgk_error *err)
+{
+    struct vgk_device *dev = NULL;
+    struct planned p = {NULL, NULL};
+    enum vgk_status s = vgk_cuda.open(&(struct vgk_device_options){.max_bytes = max_bytes}, &dev, err);
+    if (!s)
+        s = open_plan(dev, m, (struct vg_plan_request){.width = 24, .height = 20, .max_bytes = max_bytes, .flights = true}, &p, err);
+    *flew = p.plan && vg_plan_info(p.plan)->flight_bytes;
+    if (!s) {
+        struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 3);
+        s = *flew ? fly(p.run, &t, t.out, err) : play(p.run, &t, err);
+        tiles_free(&t);
+    }
+    close_plan(&p);
+    if (dev)
+        expect(vgk_cuda.bytes_now(dev) == 0);
+    vgk_cuda.close(&dev);
+    return s;
+}
+
+static void lost_at_every_call(void)
+{
+    struct vg_model *m = load("upscale2x");
+    int failed = 0, graphs = standin_graphs();
+    enum vgk_status s = VGK_ERR_DEVICE;
+    bool flew = false;
+    for (int n = 1; n < 2000 && s; n++) {
+        struct vgk_error err = {{0}};
+        unsetenv("VIDGEN_STANDIN_FAIL");
+        vgk_cuda.bytes_free(cuda); /* a call without it: counts from here */
+        set("VIDGEN_STANDIN_FAIL", n);
+        s = all_of_it(m, 0, &flew, &err);
+        expectf(!s || (*err.text && (s == VGK_ERR_DEVICE || s == VGK_ERR_NOMEM)), "call %d: status %d, '%s'", n, s, err.text);
+        failed += s != VGK_OK;
+    }
+    unsetenv("VIDGEN_STANDIN_FAIL");
+    vgk_cuda.bytes_free(cuda);
+    expectf(s == VGK_OK && flew && failed > 80, "%d calls failed", failed);
+    expectf(standin_graphs() == graphs, "%d graphs are left", standin_graphs() - graphs);
+    vg_model_unref(&m);
+}
+
+static void memory(void)
+{
+    struct vg_model *m = load("upscale2x");
+    struct vgk_error err = {{0}};
+    struct planned p;
+    bool flew;
+    expect(open_plan(cuda, m, (struct vg_plan_request){.width = 24, .height = 20, .flights = true}, &p, &err) == VGK_OK);
+    size_t bytes = vg_plan_info(p.plan)->arena_bytes, flights = vg_plan_info(p.plan)->flight_bytes;
+    char *text = vg_plan_text(p.plan), *json = vg_plan_json(p.plan);
+    expectf(text && strstr(text, "pinned host memory") && json && strstr(json, "\"staging\": "), "%s", text);
+    free(text), free(json);
+    close_plan(&p);
+    expectf(all_of_it(m, bytes, &flew, &err) == VGK_OK && flew, "%s", err.text);
+    /* Rather one tile after the other than none. */
+    expectf(all_of_it(m, bytes - 1, &flew, &err) == VGK_OK && !flew, "%s", err.text);
+    expectf(all_of_it(m, bytes - flights, &flew, &err) == VGK_OK && !flew, "%s", err.text);
+    vg_model_unref(&m);
+}
+
+/* --- recordings --- */
+
+static long launches_of(struct vg_run *run, struct tiles *t)
+{
+    struct vgk_error err = {{0}};
+    long before = standin_launches();
+    expectf(play(run, t, &err) == VGK_OK, "%s", err.text);
+    return standin_launches() - before;
+}
+
+/* The first tile's ops one by one, from then on one launch; new values of parameters count. */
+static void recordings(void)
+{
+    struct vg_model *m = load("style3");
+    struct vgk_error err = {{0}};
+    struct planned one, recorded;
+    struct vg_plan_request r = {.width = 24, .height = 20};
+    struct vg_run_info info, none;
+    int graphs = standin_graphs();
+    expect(open_plan(cuda, m, r, &recorded, &err) == VGK_OK && open_plan(cuda, m, r, &one, &err) == VGK_OK);
+    struct tiles t = tiles_make(vg_plan_info(one.plan)->grid, VGK_FRAME_PACKED, 1), u = t;
+    u.out[0] = nets_picture(VGK_FRAME_PACKED, t.out[0].f.width, t.out[0].f.height, false);
+    const float *defaults = vg_model_summary(m)->parameters[0].defaults, other[3] = {0, 0, 1}, *values[] = {defaults, other, defaults};
+    for (int round = 0; round < 6; round++) {
+        if (round % 2 == 0) {
+            expect(vg_run_set_parameter(one.run, 0, values[round / 2], &err) == VGK_OK);
+            expect(vg_run_set_parameter(recorded.run, 0, values[round / 2], &err) == VGK_OK);
+        }
+        setenv("VIDGEN_CUDA_GRAPH", "no", 1);
+        long a = launches_of(one.run, &t);
+        unsetenv("VIDGEN_CUDA_GRAPH");
+        long b = launches_of(recorded.run, &u);
+        expect(!check_same("recorded", &t, u.out));
+        vg_run_info(one.run, &none);
+        vg_run_info(recorded.run, &info);
+        expectf(info.recordings == 1 && info.recorded > 10 && none.recordings == 0, "%d ops in %d, %d", info.recorded,
+                info.recordings, none.recordings);
+        /* READ, WRITE and one in place of its ops, which took a launch each at least. */
+        if (round % 2)
+            expectf(b == 3 && a >= info.recorded + 2, "round %d: %ld launches, %ld without recordings", round, b, a);
+    }
+    close_plan(&recorded);
+    close_plan(&one);
+    expect(standin_graphs() == graphs);
+    free(u.out[0].data);
+    tiles_free(&t);
+    vg_model_unref(&m);
+}
+
+/* What cannot be recorded is launched one by one, and works. */
+static void not_recorded(void)
+{
+    enum vgk_status s = vgk_cuda.record_begin(cuda, NULL);
+    char bytes[8];
+    struct vgk_recording *recording = NULL;
+    struct vgk_error err = {{0}};
+    void *block = vgk_cuda.alloc(cuda, 256);
+    expect(s == VGK_OK && !block); /* that would have to wait for the device */
+    expect(vgk_cuda.record_end(cuda, &recording, &err) == VGK_ERR_DEVICE && !recording && strstr(err.text, "capture"));
+    block = vgk_cuda.alloc(cuda, 256);
+    expect(block && vgk_cuda.upload(cuda, "1234567", block, 8, &err) == VGK_OK);
+    expect(vgk_cuda.record_begin(cuda, NULL) == VGK_OK);
+    expect(vgk_cuda.download(cuda, block, bytes, 8, &err) == VGK_ERR_DEVICE);
+    expect(vgk_cuda.record_end(cuda, &recording, &err) == VGK_ERR_DEVICE && !recording);
+    expect(vgk_cuda.download(cuda, block, bytes, 8, &err) == VGK_OK && !strcmp(bytes, "1234567"));
+    vgk_cuda.free(cuda, block);
+}
+
+int main(int argc, char **argv)
+{
+    struct vgk_error err = {{0}};
+    models_dir = argc > 1 ? argv[1] : "pipelines/models";
+    if (vgk_cuda.open(&(struct vgk_device_options){0}, &cuda, &err)) {
+        printf("%s\n", err.text);
+        return 1;
+    }
+    kit_seed(5);
+    run(same_bytes);
+    run(overflow);
+    run(given_up);
+    run(wrong_format);
+    run(recordings);
+    run(not_recorded);
+    run(lost_at_every_call);
+    run(memory);
+    expect(vgk_cuda.bytes_now(cuda) == 0);
+    vgk_cuda.close(&cuda);
+    return kit_done();
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* What the stand-in has counted, for tests in C. */
+#ifndef STANDIN_COUNTERS_H
+#define STANDIN_COUNTERS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+long standin_launches(void); /* of kernels and of graphs */
+int standin_graphs(void);    /* that exist, executable ones among them */
+#ifdef __cplusplus
+}
+#endif
+
+#endif
