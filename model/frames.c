@@ -54,6 +54,8 @@ void vg_frame_shrink(const struct vgk_frame *from, const struct vgk_frame *to)
             for (int x = 0; x < b.width; x++) {
                 int left = (int)((int64_t)x * a.width / b.width), right = (int)((int64_t)(x + 1) * a.width / b.width);
                 int top = (int)((int64_t)y * a.height / b.height), end = (int)((int64_t)(y + 1) * a.height / b.height);
+                right += right == left; /* a size that is rounded up to the model's alignment may be larger than the frame's */
+                end += end == top;
                 unsigned sum = 0, n = (unsigned)((right - left) * (end - top));
                 for (int v = top; v < end; v++)
                     for (int u = left; u < right; u++)

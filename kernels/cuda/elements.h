@@ -15,6 +15,8 @@ extern "C" {
 #include "../cpu/elements.h"
 }
 
+/* Kernels that want many registers say __launch_bounds__(CU_THREADS, 1): left to itself ptxas keeps to 64 for the sake
+ * of occupancy, and spills some bytes on one capability or another. */
 #define CU_THREADS 128
 #define CU_PIECE 8 /* elements of a thread */
 
@@ -36,6 +38,15 @@ static inline struct cu_args cu_args_of(const struct vgk_op *op)
 }
 
 static inline dim3 cu_blocks(int64_t n, int64_t each) { return dim3((unsigned)((n + each - 1) / each)); }
+
+/* A block that adds up n elements as a tree: a power of two, a warp at least. */
+static inline dim3 cu_tree(int64_t n)
+{
+    unsigned threads = 32;
+    while (threads < CU_THREADS && threads < n)
+        threads *= 2;
+    return dim3(threads);
+}
 
 __device__ static inline bool cu_is_float(enum vgk_type t) { return t == VGK_F32 || t == VGK_F16 || t == VGK_BF16; }
 __device__ static inline bool cu_is_whole(enum vgk_type t) { return !cu_is_float(t) && t != VGK_F64; }

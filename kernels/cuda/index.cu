@@ -13,7 +13,7 @@ __device__ static inline int64_t index_of(int64_t i, int64_t size, struct vgk_cu
 }
 
 template <class T>
-__global__ void __launch_bounds__(CU_THREADS) gather_kernel(struct cu_args a, struct cu_walk w, struct vgk_cu_flags *flags)
+__global__ void __launch_bounds__(CU_THREADS, 1) gather_kernel(struct cu_args a, struct cu_walk w, struct vgk_cu_flags *flags)
 {
     const struct vgk_tensor &x = a.x[0], &indices = a.x[1], &y = a.y;
     const int axis = a.op.p.gather.axis;

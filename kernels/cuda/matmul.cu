@@ -39,7 +39,7 @@ __device__ static inline void matmul_batch(const struct cu_matmul &m, int64_t k,
 #define DEPTH 16
 
 /* A block has TILE by TILE of the product, a thread 4 by 4. */
-__global__ void __launch_bounds__(256) matmul_kernel(struct cu_matmul m)
+__global__ void __launch_bounds__(256, 1) matmul_kernel(struct cu_matmul m)
 {
     __shared__ float left[DEPTH][TILE + 4], right[DEPTH][TILE + 4];
     const int t = threadIdx.x, last = m.a.y.rank - 1;
@@ -139,24 +139,22 @@ cudaError_t vgk_cu_matmul(const struct vgk_op *op, cudaStream_t stream)
 
 /* --- attention --- */
 
-#define KEYS 128  /* of a step: a thread has one */
-#define WIDTH 256 /* channels of v at a time: a thread has two */
-
-/* A block has a query.  In steps of KEYS keys: their scores, a thread each; the running maximum; then the weighted sum
- * of values, a thread two channels.  The order of all sums depends on nothing but the number of keys. */
-__global__ void __launch_bounds__(KEYS) attention_kernel(struct cu_args a)
+/* A block has a query.  In steps of as many keys as it has threads: their scores, a thread each; the running maximum;
+ * then the weighted sum of values, a thread two channels.  The order of all sums depends on nothing but the number of
+ * keys and of channels. */
+__global__ void __launch_bounds__(CU_THREADS) attention_kernel(struct cu_args a)
 {
-    __shared__ float score[KEYS], most[KEYS];
+    __shared__ float score[CU_THREADS], most[CU_THREADS];
     const struct vgk_attention &p = a.op.p.attention;
     const struct vgk_tensor &q = a.x[0], &k = a.x[1], &v = a.x[2], &mask = a.x[3], &y = a.y;
     const int64_t heads = q.dim[1], keys = k.dim[2], depth = q.dim[3], width = v.dim[3];
     const int64_t row = blockIdx.x, i = row % q.dim[2], h = row / q.dim[2] % heads, n = row / q.dim[2] / heads;
     const int64_t g = h * k.dim[1] / heads, aq = n * q.stride[0] + h * q.stride[1] + i * q.stride[2],
                   ak = n * k.stride[0] + g * k.stride[1], av = n * v.stride[0] + g * v.stride[1];
-    const int t = threadIdx.x;
-    const int64_t c0 = (int64_t)blockIdx.y * WIDTH;
+    const int t = threadIdx.x, threads = blockDim.x;
+    const int64_t c0 = (int64_t)blockIdx.y * 2 * threads;
     float largest = -INFINITY, total = 0, sum[2] = {0, 0};
-    for (int64_t s0 = 0; s0 < keys; s0 += KEYS) {
+    for (int64_t s0 = 0; s0 < keys; s0 += threads) {
         int64_t s = s0 + t;
         float dot = -INFINITY;
         if (s < keys && !(p.causal && s > i + p.past)) {
@@ -173,7 +171,7 @@ __global__ void __launch_bounds__(KEYS) attention_kernel(struct cu_args a)
         }
         most[t] = score[t] = dot;
         __syncthreads();
-        for (int half = KEYS / 2; half; half /= 2) { /* NaN wins */
+        for (int half = threads / 2; half; half /= 2) { /* NaN wins */
             if (t < half)
                 most[t] = most[t + half] > most[t] || most[t + half] != most[t + half] ? most[t + half] : most[t];
             __syncthreads();
@@ -191,14 +189,14 @@ __global__ void __launch_bounds__(KEYS) attention_kernel(struct cu_args a)
         else
             score[t] = 0;
         __syncthreads();
-        int64_t have = keys - s0 < KEYS ? keys - s0 : KEYS;
+        int64_t have = keys - s0 < threads ? keys - s0 : threads;
         for (int64_t j = 0; j < have; j++) {
             float e = score[j];
             if (e == 0)
                 continue;
             total += e;
             for (int u = 0; u < 2; u++) {
-                int64_t c = c0 + t + u * KEYS;
+                int64_t c = c0 + t + u * threads;
                 if (c < width)
                     sum[u] = fmaf(e, cu_load<float>(v, av + (s0 + j) * v.stride[2] + c * v.stride[3]), sum[u]);
             }
@@ -206,7 +204,7 @@ __global__ void __launch_bounds__(KEYS) attention_kernel(struct cu_args a)
         __syncthreads();
     }
     for (int u = 0; u < 2; u++) {
-        int64_t c = c0 + t + u * KEYS;
+        int64_t c = c0 + t + u * threads;
         if (c < width)
             cu_store(y, n * y.stride[0] + h * y.stride[1] + i * y.stride[2] + c * y.stride[3], total == 0 ? 0 : sum[u] / total);
     }
@@ -218,6 +216,8 @@ cudaError_t vgk_cu_attention(const struct vgk_op *op, cudaStream_t stream)
     int64_t queries = a.x[0].dim[0] * a.x[0].dim[1] * a.x[0].dim[2], width = a.x[2].dim[3];
     if (!queries || !width)
         return cudaSuccess;
-    return CU_LAUNCH(attention_kernel, dim3((unsigned)queries, (unsigned)((width + WIDTH - 1) / WIDTH)), dim3(KEYS), 0, stream,
-                     a);
+    int64_t keys = a.x[1].dim[2], half = (width + 1) / 2;
+    dim3 threads = cu_tree(keys > half ? keys : half);
+    dim3 grid((unsigned)queries, cu_blocks(width, 2 * threads.x).x);
+    return CU_LAUNCH(attention_kernel, grid, threads, 0, stream, a);
 }

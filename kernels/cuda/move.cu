@@ -15,7 +15,7 @@ extern "C" {
 
 /* --- pool --- */
 
-template <class D> __global__ void __launch_bounds__(CU_THREADS) pool_kernel(struct cu_args a, struct cu_walk w)
+template <class D> __global__ void __launch_bounds__(CU_THREADS, 1) pool_kernel(struct cu_args a, struct cu_walk w)
 {
     const struct vgk_pool &p = a.op.p.pool;
     const struct vgk_tensor &x = a.x[0], &y = a.y;
@@ -204,7 +204,7 @@ cudaError_t vgk_cu_pad(const struct vgk_op *op, cudaStream_t stream)
 
 /* --- sample --- */
 
-__global__ void __launch_bounds__(CU_THREADS) sample_kernel(struct cu_args a, struct cu_walk w)
+__global__ void __launch_bounds__(CU_THREADS, 1) sample_kernel(struct cu_args a, struct cu_walk w)
 {
     const struct vgk_tensor &x = a.x[0], &grid = a.x[1], &y = a.y;
     const int spatial = y.rank - 2;

@@ -87,7 +87,7 @@ __device__ static inline double block_sum(double *part, double mine)
 {
     part[threadIdx.x] = mine;
     __syncthreads();
-    for (int half = CU_THREADS / 2; half; half /= 2) {
+    for (int half = blockDim.x / 2; half; half /= 2) {
         if ((int)threadIdx.x < half)
             part[threadIdx.x] += part[threadIdx.x + half];
         __syncthreads();
@@ -97,24 +97,24 @@ __device__ static inline double block_sum(double *part, double mine)
     return all;
 }
 
-__global__ void __launch_bounds__(CU_THREADS) norm_kernel(struct cu_norm m)
+__global__ void __launch_bounds__(CU_THREADS, 1) norm_kernel(struct cu_norm m)
 {
     __shared__ double part[CU_THREADS];
     const struct vgk_norm &p = m.a.op.p.norm;
     const int64_t set = blockIdx.x;
     double mean = 0, square = 0;
     if (p.kind != VGK_NORM_RMS) {
-        for (int64_t i = threadIdx.x; i < m.count; i += CU_THREADS)
+        for (int64_t i = threadIdx.x; i < m.count; i += blockDim.x)
             mean += cu_load<double>(m.x, norm_offset(m, m.x, set, i));
         mean = block_sum(part, mean) / (double)m.count;
     }
-    for (int64_t i = threadIdx.x; i < m.count; i += CU_THREADS) {
+    for (int64_t i = threadIdx.x; i < m.count; i += blockDim.x) {
         double v = cu_load<double>(m.x, norm_offset(m, m.x, set, i)) - mean;
         square += v * v;
     }
     square = block_sum(part, square);
     float inverse = (float)(1 / sqrt(square / (double)m.count + (double)p.epsilon));
-    for (int64_t i = threadIdx.x; i < m.count; i += CU_THREADS) {
+    for (int64_t i = threadIdx.x; i < m.count; i += blockDim.x) {
         float v = (float)(cu_load<double>(m.x, norm_offset(m, m.x, set, i)) - mean) * inverse;
         if (m.scale.type != VGK_NONE)
             v *= cu_load<float>(m.scale, norm_offset(m, m.scale, set, i));
@@ -134,7 +134,7 @@ cudaError_t vgk_cu_norm(const struct vgk_op *op, cudaStream_t stream)
         return cudaErrorInvalidValue;
     if (!m.sets || !m.count)
         return cudaSuccess;
-    return CU_LAUNCH(norm_kernel, dim3((unsigned)m.sets), dim3(CU_THREADS), 0, stream, m);
+    return CU_LAUNCH(norm_kernel, dim3((unsigned)m.sets), cu_tree(m.count), 0, stream, m);
 }
 
 /* --- moments, merge, normalise: images --- */
@@ -185,7 +185,7 @@ cudaError_t vgk_cu_moments(const struct vgk_op *op, cudaStream_t stream)
 }
 
 /* A thread has a set of channels: Chan's merge in the order of the blocks. */
-__global__ void __launch_bounds__(CU_THREADS) merge_kernel(struct cu_args a)
+__global__ void __launch_bounds__(CU_THREADS, 1) merge_kernel(struct cu_args a)
 {
     const struct vgk_merge &p = a.op.p.merge;
     const struct vgk_tensor &x = a.x[0], &y = a.y;

@@ -288,7 +288,7 @@ template <> __device__ int64_t cu_binary<int64_t>(enum vgk_binary_fn fn, int64_t
     return a;
 }
 
-template <class D> __global__ void __launch_bounds__(CU_THREADS) binary_kernel(struct cu_args a, struct cu_rows r)
+template <class D> __global__ void __launch_bounds__(CU_THREADS, 1) binary_kernel(struct cu_args a, struct cu_rows r)
 {
     int64_t at[VGK_LOOP_TENSORS];
     D v[CU_PIECE], w[CU_PIECE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Reductions and softmax: a block has an output element, or a row.  Threads take every CU_THREADS-th element and are
- * added up as a tree, so the order depends on the number of elements alone. */
+/* Reductions and softmax: a block has an output element, or a row.  A block's threads take elements in
+ * turn and are added up as a tree, so the order depends on the number of elements alone. */
 #include "elements.h"
 
 /* A tensor's dimensions in two groups: those of a set, and those that number the sets. */
@@ -71,7 +71,7 @@ template <class D> __device__ static inline D tree(enum vgk_reduce_fn fn, D *par
 {
     part[threadIdx.x] = mine;
     __syncthreads();
-    for (int half = CU_THREADS / 2; half; half /= 2) {
+    for (int half = blockDim.x / 2; half; half /= 2) {
         if ((int)threadIdx.x < half)
             part[threadIdx.x] = fold(fn, part[threadIdx.x], part[threadIdx.x + half]);
         __syncthreads();
@@ -81,14 +81,14 @@ template <class D> __device__ static inline D tree(enum vgk_reduce_fn fn, D *par
     return all;
 }
 
-__global__ void __launch_bounds__(CU_THREADS) reduce_kernel(struct cu_args a, struct cu_sets s)
+__global__ void __launch_bounds__(CU_THREADS, 1) reduce_kernel(struct cu_args a, struct cu_sets s)
 {
     __shared__ double part[CU_THREADS];
     const struct vgk_tensor &x = a.x[0], &y = a.y;
     const enum vgk_reduce_fn fn = a.op.p.reduce.fn;
     const int64_t set = blockIdx.x, from = set_offset(x, x, s.outer, s.n_outer, set);
     double acc = fold_from(fn), largest = 0;
-    for (int64_t i = threadIdx.x; i < s.count; i += CU_THREADS) {
+    for (int64_t i = threadIdx.x; i < s.count; i += blockDim.x) {
         double v = cu_load<double>(x, from + set_offset(x, x, s.inner, s.n_inner, i));
         v = fn == VGK_REDUCE_L1 ? fabs(v) : fn == VGK_REDUCE_L2 || fn == VGK_REDUCE_SUM_SQUARE ? v * v : v;
         acc = fold(fn, acc, v);
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(CU_THREADS) reduce_kernel(struct cu_args a, st
     if (fn == VGK_REDUCE_LOG_SUM_EXP) { /* the second pass */
         largest = isfinite(acc) ? acc : 0;
         acc = 0;
-        for (int64_t i = threadIdx.x; i < s.count; i += CU_THREADS)
+        for (int64_t i = threadIdx.x; i < s.count; i += blockDim.x)
             acc += exp(cu_load<double>(x, from + set_offset(x, x, s.inner, s.n_inner, i)) - largest);
         acc = tree<double>(VGK_REDUCE_SUM, part, acc);
     }
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(CU_THREADS) reduce_whole_kernel(struct cu_args
                   : fn == VGK_REDUCE_MAX ? (x.type == VGK_BOOL ? 0 : INT64_MIN)
                   : fn == VGK_REDUCE_MIN ? INT64_MAX
                                          : 0;
-    for (int64_t i = threadIdx.x; i < s.count; i += CU_THREADS) {
+    for (int64_t i = threadIdx.x; i < s.count; i += blockDim.x) {
         int64_t v = cu_load<int64_t>(x, from + set_offset(x, x, s.inner, s.n_inner, i));
         if (fn == VGK_REDUCE_L1)
             v = v < 0 ? (int64_t)(0 - (uint64_t)v) : v;
@@ -146,8 +146,8 @@ cudaError_t vgk_cu_reduce(const struct vgk_op *op, cudaStream_t stream)
     if (!s.sets)
         return cudaSuccess;
     if (vgk_type_class(a.x[0].type) == VGK_CLASS_I64 && op->p.reduce.fn != VGK_REDUCE_LOG_SUM_EXP)
-        return CU_LAUNCH(reduce_whole_kernel, dim3((unsigned)s.sets), dim3(CU_THREADS), 0, stream, a, s);
-    return CU_LAUNCH(reduce_kernel, dim3((unsigned)s.sets), dim3(CU_THREADS), 0, stream, a, s);
+        return CU_LAUNCH(reduce_whole_kernel, dim3((unsigned)s.sets), cu_tree(s.count), 0, stream, a, s);
+    return CU_LAUNCH(reduce_kernel, dim3((unsigned)s.sets), cu_tree(s.count), 0, stream, a, s);
 }
 
 /* --- softmax --- */

@@ -292,6 +292,34 @@ static void previous_norms(void)
     vg_model_unref(&m);
 }
 
+/* As little memory as does: packed weights stay on the host, and come when they are used. */
+static void streamed_weights(void)
+{
+    struct vg_model *m = load("upscale2x");
+    struct vgk_error err = {{0}};
+    struct planned p;
+    struct vg_plan_request r = {.width = 32, .height = 40, .precision = VG_PRECISION_FP32, .bands = 1, .max_bytes = 1 << 30};
+    struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 32, 40, true);
+    expect(open_plan(&vgk_cuda, m, r, &p, &err) == VGK_OK);
+    struct nets_picture whole = result(&p, &in);
+    close_plan(&p);
+    r.max_bytes = 1;
+    r.bands = 0;
+    expect(open_plan(&vgk_cuda, m, r, &p, &err) == VGK_ERR_NOMEM);
+    const char *least = strstr(err.text, "at least ");
+    r.max_bytes = least ? strtoull(least + 9, NULL, 10) : 0;
+    enum vgk_status s = open_plan(&vgk_cuda, m, r, &p, &err);
+    expectf(!s && vg_plan_info(p.plan)->streams && vg_plan_info(p.plan)->host_bytes, "%s", err.text);
+    if (!s) {
+        struct nets_picture least_of_it = result(&p, &in);
+        expect(!memcmp(whole.data, least_of_it.data, whole.bytes));
+        free(least_of_it.data);
+    }
+    close_plan(&p);
+    free(in.data), free(whole.data);
+    vg_model_unref(&m);
+}
+
 static void overflow(void)
 {
     struct vgk_error err = {{0}};
@@ -425,6 +453,7 @@ int main(int argc, char **argv)
     run(random_models);
     run(parameters);
     run(previous_norms);
+    run(streamed_weights);
     run(overflow);
     run(lost_at_every_call);
     run(memory);

@@ -757,7 +757,7 @@ int main(int argc, char **argv)
     run(chains);
     run(powers);
     printf("%d operations compared, %d declined\n", n_compared, n_declined);
-    expect(n_compared > 900 && n_declined < 60);
+    expect(getenv("KIT_ONLY") || (n_compared > 900 && n_declined < 60));
     expect(vgk_cuda.bytes_now(cuda) == 0);
     vgk_cuda.close(&cuda);
     vgk_cpu.close(&cpu);

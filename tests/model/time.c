@@ -7,6 +7,7 @@
  *   - chunks of a causal model are the whole; and so on.
  *
  *     test-time SOURCE BUILD */
+#include "clips.h"
 #include "failing_malloc.h"
 #include "kit.h"
 #include "nets.h"
@@ -27,53 +28,6 @@ static void sidecar(const char *name, const char *text)
     } else {
         remove(path);
     }
-}
-
-/* --- clips --- */
-
-enum { FRAMES = 64 };
-
-struct clip {
-    int n;
-    struct nets_picture frame[FRAMES];
-};
-
-static struct clip clip_new(enum vgk_frame_layout layout, int n, int width, int height, bool random)
-{
-    struct clip c = {.n = n};
-    for (int i = 0; i < n; i++)
-        c.frame[i] = nets_picture(layout, width, height, random);
-    return c;
-}
-
-static void clip_free(struct clip *c)
-{
-    for (int i = 0; i < c->n; i++)
-        free(c->frame[i].data);
-    c->n = 0;
-}
-
-/* Windows over the clip as they come out of a stream: the edge frames are repeated, so that each frame is emitted. */
-static int window_begin(const struct vg_plan_info *info, int k)
-{
-    return k * info->hop - (info->centre > 0 ? info->centre : 0);
-}
-
-static int clamp(int i, int n) { return i < 0 ? 0 : i < n ? i : n - 1; }
-
-/* n windows; out has n * emit frames. */
-static enum vgk_status play(struct vg_run *r, const struct vg_plan_info *info, const struct clip *in, int n,
-                            struct clip *out, struct vgk_error *err)
-{
-    enum vgk_status s = VGK_OK;
-    vg_run_reset(r);
-    for (int k = 0; k < n && !s; k++) {
-        struct nets_picture window[16];
-        for (int i = 0; i < info->window; i++)
-            window[i] = in->frame[clamp(window_begin(info, k) + i, in->n)];
-        s = nets_window(r, info->grid, window, info->window, &out->frame[k * info->emit], info->emit, err);
-    }
-    return s;
 }
 
 /* --- against the net's own tensors --- */
@@ -536,19 +490,6 @@ static void close_player(struct player *p)
     vg_plan_free(&p->plan);
     if (p->m)
         vg_model_unref(&p->m);
-}
-
-static int64_t bytes_off(const struct clip *a, const struct clip *b, int n, int *worst)
-{
-    int64_t off = 0;
-    *worst = 0;
-    for (int k = 0; k < n; k++)
-        for (size_t i = 0; i < a->frame[k].bytes; i++) {
-            int d = abs(a->frame[k].data[i] - b->frame[k].data[i]);
-            off += d > 0;
-            *worst = d > *worst ? d : *worst;
-        }
-    return off;
 }
 
 /* Twelve frames at once, and in chunks of 1, 2, 3 and 4, in tiles too: the same. */

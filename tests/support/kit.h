@@ -4,7 +4,9 @@
  *     static void sums(void) { expect(1 + 1 == 2); expect_near(0.1 + 0.2, 0.3, 1e-12); }
  *     int main(void) { run(sums); return kit_done(); }
  *
- * A failed expectation prints its place and goes on.  kit_skip("why") ends the program with 77. */
+ * A failed expectation prints its place and goes on.  kit_skip("why") ends the program with 77.
+ *
+ * For tests of the tests: KIT_ONLY=FUNCTION runs nothing else, KIT_FIRST=1 ends the program at the first that fails. */
 #ifndef KIT_H
 #define KIT_H
 
@@ -44,12 +46,22 @@ static int kit_failures;
         } \
     } while (0)
 
+static inline int kit_wants(const char *name)
+{
+    const char *only = getenv("KIT_ONLY");
+    return !only || !strcmp(only, name);
+}
+
 #define run(f) \
     do { \
         int before_ = kit_failures; \
-        f(); \
-        printf("%s %s\n", kit_failures == before_ ? "ok  " : "FAIL", #f); \
-        fflush(stdout); \
+        if (kit_wants(#f)) { \
+            f(); \
+            printf("%s %s\n", kit_failures == before_ ? "ok  " : "FAIL", #f); \
+            fflush(stdout); \
+        } \
+        if (kit_failures && getenv("KIT_FIRST")) \
+            exit(1); \
     } while (0)
 
 static inline int kit_done(void) { return kit_failures ? 1 : 0; }

@@ -377,6 +377,18 @@ static enum vgk_status whole_axis(const struct vg_summary *s, int frame, int ali
     return vg_axis_make(&r, a, err);
 }
 
+struct vg_model *nets_with_norms(struct vgk_error *err)
+{
+    struct nets n;
+    kit_seed(3);
+    nets_begin(&n, 3);
+    int a = nets_conv(&n, 0, (struct nets_conv){.out = 16, .kernel = 3, .stride = 2});
+    int b = nets_unary(&n, nets_norm(&n, nets_conv(&n, a, (struct nets_conv){.out = 16, .kernel = 3}), 0), "Relu");
+    b = nets_binary(&n, "Add", a, nets_norm(&n, nets_conv(&n, b, (struct nets_conv){.out = 16, .kernel = 3}), 4));
+    return nets_end(&n, nets_conv(&n, nets_resize(&n, b, 2, 1, "nearest", "asymmetric"),
+                                                (struct nets_conv){.out = 3, .kernel = 3}), err);
+}
+
 enum vgk_status nets_open(struct nets_run *r, struct vg_model *m, struct vgk_device *cpu, int width, int height,
                           const struct nets_how *how, struct vgk_error *err)
 {
@@ -575,7 +587,8 @@ bool nets_start(struct nets_player *p, struct vg_model *m, struct vgk_device *cp
     expectf(vg_run_open(p->plan, &p->run, &err) == VGK_OK, "%s", err.text);
     size_t taken = vgk_cpu.bytes_now(cpu) - before, planned = vg_plan_info(p->plan)->arena_bytes;
     expectf(taken == planned, "%zu bytes taken, %zu planned", taken, planned);
-    p->out = nets_picture(VGK_FRAME_PACKED, r->width, r->height, false);
+    const struct vg_grid *g = vg_plan_info(p->plan)->grid;
+    p->out = nets_picture(VGK_FRAME_PACKED, vg_axis_scale(&g->x, r->width), vg_axis_scale(&g->y, r->height), false);
     return p->run;
 }
 

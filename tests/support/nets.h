@@ -69,6 +69,9 @@ struct vg_model *nets_shipped(const char *folder, const char *name);
  * means and a parameter too. */
 struct vg_model *nets_random(int seed, bool global, struct vgk_error *);
 
+/* A net of a few layers with an instance norm and a group norm that a residual goes around: what bands have to keep. */
+struct vg_model *nets_with_norms(struct vgk_error *);
+
 /* A model at one size, laid out in a given way, without the planner's choice. */
 struct nets_how {
     int bands;
