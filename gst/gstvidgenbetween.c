@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "gstvidgenbetween.h"
 
+#include "gstvidgencuda.h"
+
 void
 gst_vidgen_between_forget (GstVidgenBetween *self)
 {
@@ -99,17 +101,19 @@ gst_vidgen_between_stamp (GstVidgenBetween *self, gint i, GstBuffer *from, GstBu
 gboolean
 gst_vidgen_between_copy (GstVidgenBetween *self, gint i, GstBuffer *from, GstBuffer *to, GstBuffer *out)
 {
+  GstBuffer *in = to && 2 * i > self->n + 1 ? to : from;
   GstVideoFrame source, copy;
   gboolean ok;
 
-  if (!gst_video_frame_map (
-          &source, self->info, to && 2 * i > self->n + 1 ? to : from, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF))
+  if (!gst_vidgen_cuda_map (&source, self->info, in, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF,
+          gst_vidgen_cuda_context_of (in)))
     return FALSE;
-  ok = gst_video_frame_map (&copy, self->info, out, GST_MAP_WRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF);
+  ok = gst_vidgen_cuda_map (&copy, self->info, out, GST_MAP_WRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF,
+      gst_vidgen_cuda_context_of (out));
   if (ok) {
-    gst_video_frame_copy (&copy, &source);
-    gst_video_frame_unmap (&copy);
+    ok = gst_vidgen_cuda_copy (&copy, &source);
+    gst_vidgen_cuda_unmap (&copy);
   }
-  gst_video_frame_unmap (&source);
+  gst_vidgen_cuda_unmap (&source);
   return ok;
 }

@@ -19,6 +19,8 @@
  * Every frame is made, however late, unless qos is set: then frames that the sink is past are dropped whole, before any
  * work is done on them.
  *
+ * With device=cuda frames may be in CUDA memory where they come in, where they leave, or both: see #vidgenmodel.
+ *
  * This is a bin of #vidgenchunk ! #vidgenmodel ! #vidgenstitch and has all their properties.  Use the three when
  * something else is to happen to the tiles, or queues are wanted between them.
  *
@@ -67,9 +69,9 @@ GST_ELEMENT_REGISTER_DEFINE (vidgen, "vidgen", GST_RANK_NONE, GST_TYPE_VIDGEN_BI
 static GArray *owners;
 
 static GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-    GST_STATIC_CAPS ("video/x-raw, format = (string) " GST_VIDGEN_MODEL_FORMATS ", " GST_VIDGEN_SIZES));
-static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE (GST_VIDGEN_MODEL_FORMATS)));
+    GST_STATIC_CAPS (GST_VIDGEN_MODEL_SINK_CAPS));
+static GstStaticPadTemplate src_template =
+GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDGEN_MODEL_SRC_CAPS));
 
 static GstElement *
 owner_of (GObject *object, guint id)

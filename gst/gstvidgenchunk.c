@@ -12,6 +12,9 @@
  * Tiles are views of the frame, without a copy, where everything up to #vidgenstitch only reads them; else they are
  * packed copies.
  *
+ * Frames in CUDA memory pass as one tile, as they are: the sizes of tiles say nothing then, and a model keeps to its
+ * memory by other means.  They need a #vidgenmodel that runs on the same GPU, or nothing but #vidgenstitch behind.
+ *
  * With a #vidgenmodel behind it, the model says which tiles it needs, and the properties are wishes; without one, the
  * properties decide.  Elements that drop, repeat or merge buffers (videorate, a leaky queue, a deinterlacer) cannot
  * stand between vidgenchunk and vidgenstitch: the tiles of a frame share a timestamp.
@@ -28,6 +31,7 @@
  */
 #include "gstvidgenchunk.h"
 
+#include "gstvidgencuda.h"
 #include "gstvidgenplan.h"
 #include "gstvidgenpool.h"
 #include "gstvidgenqos.h"
@@ -56,6 +60,7 @@ struct _GstVidgenChunk
   GstCaps *refused;    /* an error has been posted for these */
   GstBufferPool *pool; /* of packed tiles */
   gboolean views;      /* nothing between here and stitch writes */
+  gboolean in_cuda;    /* frames lie in CUDA memory */
   gint frames;         /* that are in use at once: tiles are views of them */
   guint64 number;
   GstVidgenQos qos;
@@ -77,10 +82,11 @@ enum
   PROP_QOS,
 };
 
-static GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE (
-    "sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE (GST_VIDGEN_FORMATS)));
-static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE (GST_VIDGEN_FORMATS)));
+#define CAPS GST_VIDGEN_CUDA_CAPS (GST_VIDGEN_ANY_SIZE) GST_VIDEO_CAPS_MAKE (GST_VIDGEN_FORMATS)
+static GstStaticPadTemplate sink_template =
+GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (CAPS));
+static GstStaticPadTemplate src_template =
+GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (CAPS));
 
 G_DEFINE_TYPE (GstVidgenChunk, gst_vidgen_chunk, GST_TYPE_ELEMENT);
 GST_ELEMENT_REGISTER_DEFINE (vidgenchunk, "vidgenchunk", GST_RANK_NONE, GST_TYPE_VIDGEN_CHUNK);
@@ -119,8 +125,8 @@ own_axis (gint frame, gint tile, gint overlap)
 static GstVidgenGrid *
 make_own_grid (GstVidgenChunk *self)
 {
-  struct vg_axis_request x = own_axis (self->info.width, self->tile_width, self->overlap_x);
-  struct vg_axis_request y = own_axis (self->info.height, self->tile_height, self->overlap_y);
+  struct vg_axis_request x = own_axis (self->info.width, self->in_cuda ? 0 : self->tile_width, self->overlap_x);
+  struct vg_axis_request y = own_axis (self->info.height, self->in_cuda ? 0 : self->tile_height, self->overlap_y);
   struct vg_grid grid;
   struct vgk_error err = {{0}};
 
@@ -235,6 +241,7 @@ set_caps (GstVidgenChunk *self, GstCaps *caps)
     return FALSE;
   gst_clear_caps (&self->refused);
   gst_caps_replace (&self->caps, caps);
+  self->in_cuda = gst_vidgen_caps_in_cuda (caps);
   GST_OBJECT_LOCK (self);
   self->info = info;
   GST_OBJECT_UNLOCK (self);
@@ -248,9 +255,11 @@ make_tile (GstVidgenChunk *self, GstVidgenFrameRecord *record, GstVidgenGrid *gr
   gint x = ax->origin[column], y = ay->origin[row];
   GstBuffer *tile = NULL;
 
-  if (self->views && !g_atomic_int_get (&grid->written) && x + ax->tile <= ax->frame && y + ay->tile <= ay->frame)
+  if (self->in_cuda)
+    tile = gst_vidgen_whole_new (record);
+  else if (self->views && !g_atomic_int_get (&grid->written) && x + ax->tile <= ax->frame && y + ay->tile <= ay->frame)
     tile = gst_vidgen_view_new (record, x, y, ax->tile, ay->tile);
-  if (!tile)
+  if (!tile && !self->in_cuda)
     tile = gst_vidgen_packed_new (record, x, y, &self->tile_info, self->pool);
   if (!tile)
     return NULL;
@@ -316,7 +325,7 @@ gst_vidgen_chunk_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
 
   if (gst_vidgen_qos_is_late (&self->qos, buffer))
     return drop_frame (self, buffer);
-  record = gst_vidgen_frame_record_new (self->number++, &self->info, buffer);
+  record = gst_vidgen_frame_record_new (self->number++, &self->info, buffer, self->in_cuda);
   if (!record) {
     GST_ELEMENT_ERROR (self, STREAM, FAILED,
         ("A frame of %dx%d %s cannot be read.", self->info.width, self->info.height, GST_VIDEO_INFO_NAME (&self->info)),
@@ -430,9 +439,21 @@ gst_vidgen_chunk_query (GstPad *pad, GstObject *parent, GstQuery *query)
       gst_caps_unref (caps);
       return TRUE;
     }
+    case GST_QUERY_ACCEPT_CAPS: {
+      GstCaps *caps;
+
+      /* Where no model takes them, it is to say why. */
+      gst_query_parse_accept_caps (query, &caps);
+      if (pad != self->sinkpad || !gst_vidgen_caps_in_cuda (caps))
+        break;
+      gst_query_set_accept_caps_result (query, gst_vidgen_fits_template (pad, caps));
+      return TRUE;
+    }
     case GST_QUERY_ALLOCATION:
+      if (pad == self->sinkpad && self->in_cuda)
+        return gst_pad_peer_query (self->srcpad, query);
       if (pad == self->sinkpad)
-        return gst_vidgen_pool_answer (query, MAX (self->frames, 1) + 1); /* and the next one */
+        return gst_vidgen_pool_answer (query, MAX (self->frames, 1) + 1, NULL); /* and the next one */
       break;
     case GST_QUERY_CUSTOM: {
       const GstStructure *ask = gst_query_get_structure (query);

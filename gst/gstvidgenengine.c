@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "gstvidgenengine.h"
 
+#include "gstvidgencuda.h"
 #include "gstvidgenframe.h"
 #include "gstvidgenview.h"
 
@@ -19,15 +20,17 @@ make_plan (GstVidgenEngine *engine, struct vgk_error *err)
 }
 
 static enum vgk_status
-open_device (GstVidgenEngine *engine, GstVidgenDevice device, const struct vgk_device_options *options,
-    struct vgk_error *err)
+open_device (GstVidgenEngine *engine, GstVidgenDevice device, struct vgk_error *err)
 {
   enum vgk_status status = VGK_ERR_DEVICE;
 
   if (device != GST_VIDGEN_DEVICE_CPU) {
+    engine->options.in_context = engine->context != NULL;
+    if (engine->context)
+      engine->options.device = gst_vidgen_cuda_device (engine->context);
     engine->backend = vgk_cuda_load (err);
     if (engine->backend)
-      status = engine->backend->open (options, &engine->device, err);
+      status = engine->backend->open (&engine->options, &engine->device, err);
     if (device == GST_VIDGEN_DEVICE_CUDA && status != VGK_OK)
       vgk_error_prefix (err, "device=cuda");
     if (device == GST_VIDGEN_DEVICE_CUDA || status == VGK_OK)
@@ -35,7 +38,42 @@ open_device (GstVidgenEngine *engine, GstVidgenDevice device, const struct vgk_d
     GST_INFO ("the CPU is taken, because CUDA cannot be: %s", err->text);
   }
   engine->backend = &vgk_cpu;
-  return vgk_cpu.open (options, &engine->device, err);
+  return vgk_cpu.open (&engine->options, &engine->device, err);
+}
+
+/* A device and the plan for it. */
+static enum vgk_status
+make (GstVidgenEngine *engine, GstVidgenDevice device, struct vgk_error *err)
+{
+  enum vgk_status status;
+
+  gst_vidgen_cuda_push (engine->context);
+  status = open_device (engine, device, err);
+  if (status == VGK_OK)
+    status = make_plan (engine, err);
+  if (status == VGK_ERR_UNSUPPORTED && device == GST_VIDGEN_DEVICE_AUTO && engine->backend != &vgk_cpu) {
+    GST_INFO ("the CPU is taken, because CUDA cannot do all of the model: %s", err->text);
+    engine->backend->close (&engine->device);
+    status = open_device (engine, GST_VIDGEN_DEVICE_CPU, err);
+    if (status == VGK_OK)
+      status = make_plan (engine, err);
+  }
+  gst_vidgen_cuda_pop (engine->context);
+  if (engine->backend == &vgk_cpu)
+    gst_clear_object (&engine->context);
+  return status;
+}
+
+/* The run, plan and device. */
+static void
+unmake (GstVidgenEngine *engine)
+{
+  gst_vidgen_cuda_push (engine->context);
+  vg_run_close (&engine->run);
+  vg_plan_free (&engine->plan);
+  if (engine->device)
+    engine->backend->close (&engine->device);
+  gst_vidgen_cuda_pop (engine->context);
 }
 
 /* Can the elements do this with time?  The error tells why not. */
@@ -68,7 +106,7 @@ check_time (const struct vg_plan_info *info, const struct vg_summary *summary, G
 
 GstVidgenEngine *
 gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const struct vgk_device_options *options,
-    const struct vg_plan_request *request, GError **error)
+    GstObject *context, const struct vg_plan_request *request, GError **error)
 {
   GstVidgenEngine *engine = g_new0 (GstVidgenEngine, 1);
   struct vgk_error err = {{0}};
@@ -77,16 +115,10 @@ gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const str
 
   engine->model = vg_model_ref (model);
   engine->request = *request;
-  status = open_device (engine, device, options, &err);
-  if (status == VGK_OK)
-    status = make_plan (engine, &err);
-  if (status == VGK_ERR_UNSUPPORTED && device == GST_VIDGEN_DEVICE_AUTO && engine->backend != &vgk_cpu) {
-    GST_INFO ("the CPU is taken, because CUDA cannot do all of the model: %s", err.text);
-    engine->backend->close (&engine->device);
-    status = open_device (engine, GST_VIDGEN_DEVICE_CPU, options, &err);
-    if (status == VGK_OK)
-      status = make_plan (engine, &err);
-  }
+  engine->options = *options;
+  if (context && device != GST_VIDGEN_DEVICE_CPU)
+    engine->context = gst_object_ref (context);
+  status = make (engine, device, &err);
   if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
   if (status != VGK_OK || !check_time (vg_plan_info (engine->plan), vg_model_summary (model), error)) {
@@ -97,6 +129,7 @@ gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const str
   n = vg_plan_info (engine->plan)->window + vg_plan_info (engine->plan)->emit;
   engine->mapped = g_new (GstVideoFrame, n);
   engine->frames = g_new (struct vgk_frame, n);
+  engine->fetched = g_new0 (GstBuffer *, vg_plan_info (engine->plan)->window);
   return engine;
 }
 
@@ -104,8 +137,11 @@ gboolean
 gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error)
 {
   struct vgk_error err = {{0}};
-  enum vgk_status status = vg_run_open (engine->plan, &engine->run, &err);
+  enum vgk_status status;
 
+  gst_vidgen_cuda_push (engine->context);
+  status = vg_run_open (engine->plan, &engine->run, &err);
+  gst_vidgen_cuda_pop (engine->context);
   if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
   else
@@ -113,15 +149,32 @@ gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **erro
   return status == VGK_OK;
 }
 
+gboolean
+gst_vidgen_engine_move (GstVidgenEngine *engine, GstObject *context, const gint *stop, GError **error)
+{
+  struct vgk_error err = {{0}};
+  enum vgk_status status;
+
+  unmake (engine);
+  gst_object_replace (&engine->context, context);
+  engine->serial = 0;
+  status = make (engine, GST_VIDGEN_DEVICE_CUDA, &err);
+  if (status != VGK_OK)
+    gst_vidgen_set_error (error, status, &err);
+  return status == VGK_OK && gst_vidgen_engine_open (engine, stop, error);
+}
+
 void
 gst_vidgen_engine_free (GstVidgenEngine *engine)
 {
   if (!engine)
     return;
-  vg_run_close (&engine->run);
-  vg_plan_free (&engine->plan);
-  if (engine->device)
-    engine->backend->close (&engine->device);
+  if (engine->plan)
+    for (gint i = 0; engine->fetched && i < vg_plan_info (engine->plan)->window; i++)
+      gst_clear_buffer (&engine->fetched[i]);
+  g_free (engine->fetched);
+  unmake (engine);
+  gst_clear_object (&engine->context);
   vg_model_unref (&engine->model);
   if (engine->grid)
     gst_vidgen_grid_unref (engine->grid);
@@ -160,10 +213,12 @@ gst_vidgen_engine_set_parameters (GstVidgenEngine *engine, const gfloat *values,
   struct vgk_error err = {{0}};
   enum vgk_status status = VGK_OK;
 
+  gst_vidgen_cuda_push (engine->context);
   for (gint i = 0; i < summary->n_parameters && status == VGK_OK; i++) {
     status = vg_run_set_parameter (engine->run, i, values, &err);
     values += summary->parameters[i].count;
   }
+  gst_vidgen_cuda_pop (engine->context);
   if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
   return status == VGK_OK;
@@ -176,9 +231,9 @@ map_frames (GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *const 
   for (gint i = 0; i < n; i++) {
     GstVideoFrame *frame = &engine->mapped[first + i];
 
-    if (!gst_video_frame_map (frame, info, buffers[i], flags | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
+    if (!gst_vidgen_cuda_map (frame, info, buffers[i], flags | GST_VIDEO_FRAME_MAP_FLAG_NO_REF, engine->context)) {
       while (i-- > 0)
-        gst_video_frame_unmap (&engine->mapped[first + i]);
+        gst_vidgen_cuda_unmap (&engine->mapped[first + i]);
       if (flags & GST_MAP_WRITE)
         g_set_error_literal (
             error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_WRITE, "The memory for a frame cannot be written to.");
@@ -196,9 +251,26 @@ static void
 unmap_frames (GstVidgenEngine *engine, gint first, gint n)
 {
   for (gint i = 0; i < n; i++)
-    gst_video_frame_unmap (&engine->mapped[first + i]);
+    gst_vidgen_cuda_unmap (&engine->mapped[first + i]);
 }
 
+/* Frames that were mapped on the device are taken to the host. */
+static gboolean
+fetch_frames (GstVidgenEngine *engine, gint n, GError **error)
+{
+  for (gint i = 0; i < n; i++) {
+    if (!gst_vidgen_frame_on_device (&engine->mapped[i]))
+      continue;
+    if (!gst_vidgen_cuda_fetch (&engine->mapped[i], &engine->fetched[i])) {
+      g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ, "A frame cannot be copied to the host.");
+      return FALSE;
+    }
+    gst_vidgen_frame_from_video (&engine->mapped[i], &engine->frames[i]);
+  }
+  return TRUE;
+}
+
+/* Not on the device: what hangs over is nobody's. */
 static void
 extend_edges (const GstVideoFrame *out, const struct vgk_frame *part)
 {
@@ -206,7 +278,7 @@ extend_edges (const GstVideoFrame *out, const struct vgk_frame *part)
   struct vg_picture picture = gst_vidgen_picture (out);
   gint width = GST_VIDEO_FRAME_WIDTH (out), height = GST_VIDEO_FRAME_HEIGHT (out);
 
-  if (part->width < width || part->height < height)
+  if (!part->device && (part->width < width || part->height < height))
     vg_extend_edges (&layout, &picture, part->width, part->height, width, height);
 }
 
@@ -239,10 +311,16 @@ gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, G
     return TRUE;
   if (mapped && !map_frames (engine, in_info, in, 0, info->window, GST_MAP_READ, error))
     return FALSE;
+  if (mapped && info->norm_mode == VG_NORM_THUMBNAIL && !fetch_frames (engine, info->window, error)) {
+    unmap_frames (engine, 0, info->window);
+    return FALSE;
+  }
   for (gint i = 0; i < info->window && !mapped; i++)
     gst_vidgen_frame_from_video (&gst_buffer_get_vidgen_tile_meta (in[i])->record->frame, &engine->frames[i]);
   whole_output (engine, out_info, &out);
+  gst_vidgen_cuda_push (engine->context);
   status = vg_run_begin (engine->run, engine->frames, colour, compare ? &out : NULL, &err);
+  gst_vidgen_cuda_pop (engine->context);
   if (mapped)
     unmap_frames (engine, 0, info->window);
   if (status != VGK_OK)
@@ -285,8 +363,10 @@ gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile,
     clip_input (tile, src);
     clip_output (tile, &dst);
   }
+  gst_vidgen_cuda_push (engine->context);
   status = vg_run_start (engine->run, tile && !engine->whole ? tile->column : 0, tile && !engine->whole ? tile->row : 0,
       src, colour, &dst, &err);
+  gst_vidgen_cuda_pop (engine->context);
   unmap_frames (engine, 0, 1);
   if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
@@ -302,12 +382,16 @@ gst_vidgen_engine_wait (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, 
   enum vgk_status status;
 
   if (out && !map_frames (engine, out_info, &out, 0, 1, GST_MAP_WRITE, error)) {
+    gst_vidgen_cuda_push (engine->context);
     vg_run_wait (engine->run, NULL, NULL);
+    gst_vidgen_cuda_pop (engine->context);
     return FALSE;
   }
   if (out && tile && !engine->whole)
     clip_output (tile, dst);
+  gst_vidgen_cuda_push (engine->context);
   status = vg_run_wait (engine->run, out ? dst : NULL, &err);
+  gst_vidgen_cuda_pop (engine->context);
   if (out) {
     extend_edges (&engine->mapped[0], dst);
     unmap_frames (engine, 0, 1);
@@ -342,7 +426,9 @@ gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, c
     for (gint i = 0; i < emit; i++)
       clip_output (tile, &dst[i]);
   }
+  gst_vidgen_cuda_push (engine->context);
   status = vg_run_tile (engine->run, column, row, src, colour, dst, &err);
+  gst_vidgen_cuda_pop (engine->context);
   for (gint i = 0; i < emit; i++)
     extend_edges (&engine->mapped[window + i], &dst[i]);
   unmap_frames (engine, 0, window + emit);

@@ -2,7 +2,10 @@
 /* A model planned for one frame size, and the device that it runs on.
  *
  * Each has a device of its own, so that the next one can be planned on vidgenchunk's thread while tiles of this one
- * still run on another: no lock is held while a tile runs.  The device's memory is taken by open and not before. */
+ * still run on another: no lock is held while a tile runs.  The device's memory is taken by open and not before.
+ *
+ * With a context (gstvidgencuda.h) the device is that context's, and frames in its memory are read and written where
+ * they lie. */
 #ifndef GST_VIDGEN_ENGINE_H
 #define GST_VIDGEN_ENGINE_H
 
@@ -18,6 +21,8 @@ typedef struct
   struct vg_model *model; /* a reference */
   const struct vgk_backend *backend;
   struct vg_plan_request request;
+  struct vgk_device_options options;
+  GstObject *context; /* a reference, NULL = none */
   struct vgk_device *device;
   struct vg_plan *plan;
   struct vg_run *run;    /* NULL until opened */
@@ -26,6 +31,7 @@ typedef struct
   guint serial;          /* of the parameters that the run has, 0 = its defaults */
   GstVideoFrame *mapped; /* room for a window's frames, in and out */
   struct vgk_frame *frames;
+  GstBuffer **fetched;   /* room for a window's frames on the host, where they are needed there */
 } GstVidgenEngine;
 
 typedef enum
@@ -35,12 +41,16 @@ typedef enum
   GST_VIDGEN_DEVICE_CUDA,
 } GstVidgenDevice;
 
-/* Plans; NULL with the error of vg_plan_make or of the device. */
+/* Plans; NULL with the error of vg_plan_make or of the device.  context, or NULL: where to, if it is CUDA. */
 GstVidgenEngine *gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device,
-    const struct vgk_device_options *options, const struct vg_plan_request *request, GError **error);
+    const struct vgk_device_options *options, GstObject *context, const struct vg_plan_request *request,
+    GError **error);
 /* What runs ends early, with an error, when *stop is set (atomically, by any thread). */
 gboolean gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error);
 void gst_vidgen_engine_free (GstVidgenEngine *engine); /* NULL is fine */
+
+/* The same again in another context, opened, with the model's default parameters.  FALSE: nothing is open any more. */
+gboolean gst_vidgen_engine_move (GstVidgenEngine *engine, GstObject *context, const gint *stop, GError **error);
 
 /* What the model does to sizes and rates; emit: new frames of an interpolator, 0 = as the model says. */
 GstVidgenScale gst_vidgen_engine_scale (const struct vg_model *model, gint emit);

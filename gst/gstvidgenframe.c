@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "gstvidgenframe.h"
 
+#include "gstvidgencuda.h"
+
 #include <string.h>
 
 void
@@ -12,6 +14,7 @@ gst_vidgen_frame_from_video (const GstVideoFrame *video, struct vgk_frame *frame
   frame->width = GST_VIDEO_FRAME_WIDTH (video);
   frame->height = GST_VIDEO_FRAME_HEIGHT (video);
   frame->alpha = -1;
+  frame->device = gst_vidgen_frame_on_device (video);
   switch (GST_VIDEO_FORMAT_INFO_FORMAT (finfo)) {
     case GST_VIDEO_FORMAT_I420:
     case GST_VIDEO_FORMAT_NV12:

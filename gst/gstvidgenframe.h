@@ -6,6 +6,7 @@
 #include <gst/video/video.h>
 
 #include "../kernels/frame.h"
+#include "gstvidgencuda.h"
 
 G_BEGIN_DECLS
 
@@ -13,6 +14,13 @@ G_BEGIN_DECLS
 #define GST_VIDGEN_MODEL_FORMATS "{ I420, NV12, RGB, BGR, RGBx, BGRx, xRGB, xBGR, RGBA, BGRA, ARGB, ABGR, GBR }"
 /* Of frames that go in: what a plan takes. */
 #define GST_VIDGEN_SIZES "width = (int) [ 1, 16384 ], height = (int) [ 1, 16384 ], framerate = " GST_VIDEO_FPS_RANGE
+
+/* Pad templates of what runs a model. */
+#define GST_VIDGEN_MODEL_SINK_CAPS \
+  GST_VIDGEN_CUDA_CAPS (GST_VIDGEN_SIZES) \
+  "video/x-raw, format = (string) " GST_VIDGEN_MODEL_FORMATS ", " GST_VIDGEN_SIZES
+#define GST_VIDGEN_MODEL_SRC_CAPS \
+  GST_VIDGEN_CUDA_CAPS (GST_VIDGEN_ANY_SIZE) GST_VIDEO_CAPS_MAKE (GST_VIDGEN_MODEL_FORMATS)
 
 /* The pixels of a mapped frame of one of the formats above; borrows them. */
 void gst_vidgen_frame_from_video (const GstVideoFrame *video, struct vgk_frame *frame);

@@ -13,6 +13,12 @@
  * The model may change the size by a fixed factor (an upscaler); the caps follow it.  Alpha is passed on.  I420 and
  * NV12 are converted with the matrix and the range of the stream's colorimetry, so no videoconvert is needed.
  *
+ * On a GPU (device=cuda, or auto that took it) frames may lie in CUDA memory (`video/x-raw(memory:CUDAMemory)`) on
+ * either pad: they are read and written where they lie, and where both are, nothing is copied between host and device.
+ * What comes out is in the memory that came in, if the element that follows takes that.  Such frames are not cut into
+ * tiles; max-device-memory holds by bands of rows.  The context of CUDA is that of the elements around it, or of the
+ * frames.
+ *
  * All memory that the model needs is computed when the caps are known: an element message "vidgen-plan" tells it
  * ("bytes", guint64) with the whole plan as "text" and as JSON ("plan"), and how the model goes through time: "window"
  * and "hop" in frames, "rate" frames that leave for one that comes.  What does not fit max-device-memory is
@@ -41,6 +47,7 @@
 
 #include <string.h>
 
+#include "gstvidgencuda.h"
 #include "gstvidgenframe.h"
 #include "gstvidgenplan.h"
 #include "gstvidgenpool.h"
@@ -65,9 +72,9 @@ G_DEFINE_TYPE_WITH_CODE (GstVidgenModel, gst_vidgen_model, GST_TYPE_BASE_TRANSFO
 GST_ELEMENT_REGISTER_DEFINE (vidgenmodel, "vidgenmodel", GST_RANK_NONE, GST_TYPE_VIDGEN_MODEL);
 
 static GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS,
-    GST_STATIC_CAPS ("video/x-raw, format = (string) " GST_VIDGEN_MODEL_FORMATS ", " GST_VIDGEN_SIZES));
-static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE (GST_VIDGEN_MODEL_FORMATS)));
+    GST_STATIC_CAPS (GST_VIDGEN_MODEL_SINK_CAPS));
+static GstStaticPadTemplate src_template =
+GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDGEN_MODEL_SRC_CAPS));
 
 /* ---- negotiation ---- */
 
@@ -116,6 +123,8 @@ gst_vidgen_model_query (GstBaseTransform *trans, GstPadDirection direction, GstQ
   /* Upstream wants its buffers back. */
   if (GST_QUERY_TYPE (query) == GST_QUERY_DRAIN && direction == GST_PAD_SINK)
     gst_vidgen_runner_drain (&self->runner);
+  if (GST_QUERY_TYPE (query) == GST_QUERY_CONTEXT && gst_vidgen_planner_answer_context (&self->planner, query))
+    return TRUE;
 
   ok = GST_BASE_TRANSFORM_CLASS (parent_class)->query (trans, direction, query);
   if (ok && GST_QUERY_TYPE (query) == GST_QUERY_CUSTOM && direction == GST_PAD_SINK &&
@@ -189,12 +198,31 @@ gst_vidgen_model_sink_event (GstBaseTransform *trans, GstEvent *event)
   return GST_BASE_TRANSFORM_CLASS (parent_class)->sink_event (trans, event);
 }
 
+/* Those in this memory.  Takes and gives caps. */
+static GstCaps *
+only_memory (GstCaps *caps, gboolean in_cuda)
+{
+  GstCaps *kept = gst_caps_new_empty ();
+
+  for (guint i = 0; i < gst_caps_get_size (caps); i++) {
+    GstCaps *one = gst_caps_copy_nth (caps, i);
+
+    if (gst_vidgen_caps_in_cuda (one) == in_cuda)
+      gst_caps_append (kept, one);
+    else
+      gst_caps_unref (one);
+  }
+  gst_caps_unref (caps);
+  return kept;
+}
+
 /* While a new model with another scale waits for its first tile, both scales are possible; fixate_caps knows which. */
 static GstCaps *
 gst_vidgen_model_transform_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps, GstCaps *filter)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
   GstVidgenScale scales[2];
+  GstCaps *result, *other;
   gint n = 0;
 
   GST_OBJECT_LOCK (self);
@@ -204,7 +232,29 @@ gst_vidgen_model_transform_caps (GstBaseTransform *trans, GstPadDirection direct
   if (gst_vidgen_planner_scale (&self->planner, &scales[n]) &&
       (n == 0 || scales[0].num * scales[1].den != scales[0].den * scales[1].num || scales[0].rate != scales[1].rate))
     n++;
-  return gst_vidgen_scaled_caps (caps, direction, filter, scales, n);
+  result = gst_vidgen_scaled_caps (caps, direction, NULL, scales, n);
+  /* What comes out may be in other memory than what goes in. */
+  if (gst_vidgen_planner_takes_cuda (&self->planner)) {
+    other = gst_vidgen_caps_other_memory (result);
+    result = gst_caps_merge (result, other);
+  } else {
+    result = only_memory (result, FALSE);
+  }
+  if (filter) {
+    other = gst_caps_intersect_full (filter, result, GST_CAPS_INTERSECT_FIRST);
+    gst_caps_unref (result);
+    result = other;
+  }
+  return result;
+}
+
+/* Frames in CUDA memory are taken from whoever has not asked: without CUDA the planner says why they cannot be. */
+static gboolean
+gst_vidgen_model_accept_caps (GstBaseTransform *trans, GstPadDirection direction, GstCaps *caps)
+{
+  if (direction == GST_PAD_SINK && gst_vidgen_caps_in_cuda (caps))
+    return gst_vidgen_fits_template (GST_BASE_TRANSFORM_SINK_PAD (trans), caps);
+  return GST_BASE_TRANSFORM_CLASS (parent_class)->accept_caps (trans, direction, caps);
 }
 
 static GstCaps *
@@ -212,6 +262,14 @@ gst_vidgen_model_fixate_caps (GstBaseTransform *trans, GstPadDirection direction
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
 
+  /* In the memory that the frames are in already, if that will do. */
+  if (direction == GST_PAD_SINK) {
+    GstCaps *same = only_memory (gst_caps_ref (othercaps), gst_vidgen_caps_in_cuda (caps));
+
+    if (!gst_caps_is_empty (same))
+      gst_caps_replace (&othercaps, same);
+    gst_caps_unref (same);
+  }
   if (direction == GST_PAD_SINK && self->runner.scale.num)
     othercaps = gst_vidgen_pick_scale (othercaps, caps, &self->runner.scale);
   othercaps = GST_BASE_TRANSFORM_CLASS (parent_class)->fixate_caps (trans, direction, caps, othercaps);
@@ -230,10 +288,18 @@ gst_vidgen_model_fixate_caps (GstBaseTransform *trans, GstPadDirection direction
 static gboolean
 gst_vidgen_model_set_caps (GstBaseTransform *trans, GstCaps *incaps, GstCaps *outcaps)
 {
-  GstVidgenRunner *runner = &GST_VIDGEN_MODEL (trans)->runner;
+  GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
 
-  gst_vidgen_runner_land (runner); /* in the old format */
-  return gst_video_info_from_caps (&runner->out_info, outcaps);
+  gst_vidgen_runner_land (&self->runner); /* in the old format */
+  self->runner.out_cuda = gst_vidgen_caps_in_cuda (outcaps);
+  if (self->runner.out_cuda && !(self->runner.engine && self->runner.engine->context)) {
+    gst_vidgen_planner_fail (&self->planner,
+        g_error_new (GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
+            "What follows takes frames in CUDA memory, and the model runs on the %s: put cudaupload behind it.",
+            self->runner.engine ? self->runner.engine->backend->name : "CPU"));
+    return FALSE;
+  }
+  return gst_video_info_from_caps (&self->runner.out_info, outcaps);
 }
 
 /* ---- buffers ---- */
@@ -257,9 +323,13 @@ gst_vidgen_model_propose_allocation (GstBaseTransform *trans, GstQuery *decide, 
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
   gint window = self->runner.engine ? gst_vidgen_engine_info (self->runner.engine)->window : 1;
 
-  /* Without vidgenchunk, buffers are frames, and kept. */
-  if (window > 1 && !self->runner.asked && !gst_vidgen_pool_answer (query, window + 1))
+  /* CUDA memory is to be of our context.  Without vidgenchunk, buffers are frames, and kept. */
+  if (self->runner.in_cuda) {
+    if (!self->runner.engine || !gst_vidgen_pool_answer (query, window + 1, self->runner.engine->context))
+      return FALSE;
+  } else if (window > 1 && !self->runner.asked && !gst_vidgen_pool_answer (query, window + 1, NULL)) {
     return FALSE;
+  }
   gst_query_add_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
   gst_query_add_allocation_meta (query, gst_vidgen_view_api_get_type (), NULL);
   return GST_BASE_TRANSFORM_CLASS (parent_class)->propose_allocation (trans, decide, query);
@@ -271,7 +341,7 @@ gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
   GstVidgenRunner *runner = &GST_VIDGEN_MODEL (trans)->runner;
   guint kept = gst_vidgen_window_buffers (&runner->window) + (gst_vidgen_runner_flies (runner) ? 1 : 0);
 
-  return gst_vidgen_pool_ensure (query, kept) &&
+  return gst_vidgen_pool_ensure (query, kept, runner->out_cuda ? runner->engine->context : NULL) &&
       GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) && gst_vidgen_pool_use_strides (query);
 }
 
@@ -366,6 +436,13 @@ gst_vidgen_model_change_state (GstElement *element, GstStateChange transition)
 }
 
 static void
+gst_vidgen_model_set_context (GstElement *element, GstContext *context)
+{
+  gst_vidgen_planner_set_context (&GST_VIDGEN_MODEL (element)->planner, context);
+  GST_ELEMENT_CLASS (parent_class)->set_context (element, context);
+}
+
+static void
 gst_vidgen_model_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (object);
@@ -413,6 +490,7 @@ gst_vidgen_model_class_init (GstVidgenModelClass *klass)
   gst_vidgen_settings_install (object_class);
 
   element_class->change_state = gst_vidgen_model_change_state;
+  element_class->set_context = gst_vidgen_model_set_context;
   gst_element_class_add_static_pad_template (element_class, &sink_template);
   gst_element_class_add_static_pad_template (element_class, &src_template);
   gst_element_class_set_static_metadata (element_class, "Neural video model", "Filter/Effect/Video",
@@ -422,6 +500,7 @@ gst_vidgen_model_class_init (GstVidgenModelClass *klass)
   trans_class->query = gst_vidgen_model_query;
   trans_class->sink_event = gst_vidgen_model_sink_event;
   trans_class->transform_caps = gst_vidgen_model_transform_caps;
+  trans_class->accept_caps = gst_vidgen_model_accept_caps;
   trans_class->fixate_caps = gst_vidgen_model_fixate_caps;
   trans_class->set_caps = gst_vidgen_model_set_caps;
   trans_class->transform_size = gst_vidgen_model_transform_size;

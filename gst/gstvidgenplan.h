@@ -5,6 +5,7 @@
  * "vidgen-plan", chunk -> model, downstream, at caps negotiation: which tiles for this frame?  Asked again before the
  * next frame after a RECONFIGURE.  The model fills in the answer; the stitch refuses it (no model between: chunk goes
  * by its own properties).  A model that cannot do it posts an element error and answers with "refused" = TRUE.
+ *   Frames in CUDA memory, or that come out in CUDA memory, are one tile of their own size.
  *   in:   "caps" GstCaps of the frames; "tile-width", "tile-height" int (0 = plan), "overlap-x", "overlap-y" int
  *         (-1 = plan), "window", "hop" int frames (0 = plan)
  *   out:  "grid" GST_TYPE_VIDGEN_GRID (gstvidgentilemeta.h), "frames" int (how many the model keeps, 1 = none but the

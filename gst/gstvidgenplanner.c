@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gstvidgencuda.h"
 #include "gstvidgenframe.h"
 #include "gstvidgenparameters.h"
 #include "gstvidgenplan.h"
+
+#include "../kernels/cuda_load.h"
 
 GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
 #define GST_CAT_DEFAULT gst_vidgen_model_debug
@@ -21,7 +24,9 @@ gst_vidgen_planner_init (GstVidgenPlanner *self, GstElement *element)
   self->element = element;
   self->norm_mode = VG_NORM_AUTO;
   self->norm_error_interval = 64;
+  self->cuda_device_id = -1;
   g_mutex_init (&self->lock);
+  g_rec_mutex_init (&self->context_lock);
   g_queue_init (&self->planned);
 }
 
@@ -34,6 +39,7 @@ gst_vidgen_planner_clear (GstVidgenPlanner *self)
   g_clear_pointer (&self->parameters, gst_structure_free);
   g_free (self->plan);
   g_free (self->device);
+  g_rec_mutex_clear (&self->context_lock);
   g_mutex_clear (&self->lock);
 }
 
@@ -129,6 +135,9 @@ gst_vidgen_planner_unload (GstVidgenPlanner *self)
   vg_model_unref (&self->model);
   g_clear_pointer (&self->values, g_free);
   UNLOCK (self);
+  g_rec_mutex_lock (&self->context_lock);
+  gst_clear_object (&self->context);
+  g_rec_mutex_unlock (&self->context_lock);
 }
 
 gboolean
@@ -237,6 +246,109 @@ gst_vidgen_planner_is_newest (GstVidgenPlanner *self, const GstVidgenEngine *eng
   return newest;
 }
 
+/* ---- contexts ---- */
+
+static void
+device_settings (GstVidgenPlanner *self, GstVidgenDevice *device, gint *id)
+{
+  LOCK (self);
+  *device = self->device_wanted;
+  *id = self->cuda_device_id;
+  UNLOCK (self);
+}
+
+void
+gst_vidgen_planner_set_context (GstVidgenPlanner *self, GstContext *message)
+{
+  GstVidgenDevice device;
+  gint id;
+
+  device_settings (self, &device, &id);
+  g_rec_mutex_lock (&self->context_lock);
+  if (device != GST_VIDGEN_DEVICE_CPU)
+    gst_vidgen_cuda_set_context (self->element, message, id, &self->context);
+  g_rec_mutex_unlock (&self->context_lock);
+}
+
+GstObject *
+gst_vidgen_planner_context (GstVidgenPlanner *self)
+{
+  GstObject *context;
+
+  g_rec_mutex_lock (&self->context_lock);
+  context = self->context ? gst_object_ref (self->context) : NULL;
+  g_rec_mutex_unlock (&self->context_lock);
+  return context;
+}
+
+gboolean
+gst_vidgen_planner_answer_context (GstVidgenPlanner *self, GstQuery *query)
+{
+  GstObject *context = gst_vidgen_planner_context (self);
+  gboolean answered = gst_vidgen_cuda_answer_context (self->element, query, context);
+
+  gst_clear_object (&context);
+  return answered;
+}
+
+gboolean
+gst_vidgen_planner_takes_cuda (GstVidgenPlanner *self)
+{
+  GstVidgenDevice device;
+  gboolean takes;
+  gint id;
+
+  device_settings (self, &device, &id);
+  g_rec_mutex_lock (&self->context_lock);
+  /* With device=cuda the plan tells what is missing; with auto, frames on the host would do. */
+  takes = device == GST_VIDGEN_DEVICE_CUDA ||
+      (device == GST_VIDGEN_DEVICE_AUTO && (self->context || !self->started));
+  g_rec_mutex_unlock (&self->context_lock);
+  return takes;
+}
+
+/* Only where there is something to run in it: a context takes memory of the device. */
+static void
+ensure_context (GstVidgenPlanner *self)
+{
+  struct vgk_error err = {{0}};
+  GstVidgenDevice device;
+  gint id;
+
+  device_settings (self, &device, &id);
+  g_rec_mutex_lock (&self->context_lock);
+  if (device == GST_VIDGEN_DEVICE_CPU)
+    gst_clear_object (&self->context);
+  else if (vgk_cuda_load (&err))
+    gst_vidgen_cuda_ensure (self->element, id, &self->context);
+  self->started = TRUE;
+  g_rec_mutex_unlock (&self->context_lock);
+}
+
+gboolean
+gst_vidgen_planner_adopt (GstVidgenPlanner *self, GstVidgenEngine *engine, GstObject *context, const gint *stop)
+{
+  gint id, of_frames = gst_vidgen_cuda_device (context);
+  GstVidgenDevice device;
+  GError *error = NULL;
+
+  device_settings (self, &device, &id);
+  if (id >= 0 && id != of_frames) {
+    g_set_error (&error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
+        "Frames lie on CUDA device %d, and cuda-device-id is %d: set it to %d, or to -1 for that of the frames.",
+        of_frames, id, of_frames);
+  } else {
+    GST_INFO_OBJECT (self->element, "frames come from another context, of CUDA device %d: going over to it", of_frames);
+    g_rec_mutex_lock (&self->context_lock);
+    gst_object_replace (&self->context, context);
+    g_rec_mutex_unlock (&self->context_lock);
+    if (gst_vidgen_engine_move (engine, context, stop, &error))
+      return TRUE;
+  }
+  gst_vidgen_planner_fail (self, error);
+  return FALSE;
+}
+
 /* ---- plans ---- */
 
 static void
@@ -307,9 +419,33 @@ is_live (GstElement *element)
   return live;
 }
 
-GstVidgenEngine *
-gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *settings)
+/* For frames in CUDA memory: only CUDA will do. */
+static GstVidgenEngine *
+make_in_cuda (struct vg_model *model, GstVidgenDevice device, const struct vgk_device_options *options,
+    GstObject *context, const struct vg_plan_request *request, GError **error)
 {
+  GstVidgenEngine *engine;
+
+  if (device == GST_VIDGEN_DEVICE_CPU) {
+    g_set_error_literal (error, GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
+        "The frames are in CUDA memory, which device=cpu does not read: set device to cuda, or put cudadownload before "
+        "this element.");
+    return NULL;
+  }
+  engine = gst_vidgen_engine_new (model, GST_VIDGEN_DEVICE_CUDA, options, context, request, error);
+  if (engine && !engine->context) {
+    g_clear_pointer (&engine, gst_vidgen_engine_free);
+    g_set_error_literal (error, GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_INIT,
+        "The frames are in CUDA memory, and GStreamer's CUDA library made no context for them (its log tells why): put "
+        "cudadownload before this element.");
+  }
+  return engine;
+}
+
+GstVidgenEngine *
+gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *settings, gboolean in_cuda)
+{
+  GstObject *context = gst_vidgen_planner_context (self);
   struct vg_plan_request request = *settings;
   struct vgk_device_options options = {0};
   GstVidgenEngine *engine = NULL;
@@ -326,7 +462,7 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     options.threads = self->threads;
     options.exact_products = self->exact_products;
     device = self->device_wanted;
-    options.device = self->cuda_device_id;
+    options.device = MAX (self->cuda_device_id, 0);
     request.precision = self->precision;
     request.norm_mode = self->norm_mode;
     request.norm_errors = self->norm_error_interval > 0;
@@ -334,11 +470,13 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     options.max_bytes = request.max_bytes = self->max_device_memory;
     UNLOCK (self);
     if (!model)
-      return NULL;
+      break;
     request.live = is_live (self->element);
-    request.flights = !request.live; /* a tile more on the way is a frame's latency */
+    /* A tile more on the way is a frame's latency; what lies on the device already has no way. */
+    request.flights = !request.live && !in_cuda;
     request.emit = vg_model_summary (model)->centre < 0 ? interpolate : 0;
-    engine = gst_vidgen_engine_new (model, device, &options, &request, &error);
+    engine = in_cuda ? make_in_cuda (model, device, &options, context, &request, &error)
+                     : gst_vidgen_engine_new (model, device, &options, context, &request, &error);
     if (engine) {
       LOCK (self);
       vg_model_unref (&self->planned_model);
@@ -351,6 +489,7 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     }
     vg_model_unref (&model);
   }
+  gst_clear_object (&context);
   return engine;
 }
 
@@ -370,22 +509,59 @@ gst_vidgen_planner_same_request (const struct vg_plan_request *a, const struct v
       a->overlap_y == b->overlap_y && a->window == b->window && a->hop == b->hop;
 }
 
+/* A plan for whole frames, which vidgenchunk hands on as they are: the grid is one tile of the frame's own size. */
+static gboolean
+make_whole (GstVidgenPlanner *self, GstVidgenEngine *engine)
+{
+  struct vg_grid *grid = &engine->grid->grid;
+
+  if (grid->x.n * grid->y.n != 1) {
+    gst_vidgen_planner_fail (self,
+        g_error_new (GST_STREAM_ERROR, GST_STREAM_ERROR_NOT_IMPLEMENTED,
+            "The model takes tiles of %d x %d, and frames in CUDA memory are not cut: put cudadownload before vidgen, "
+            "and cudaupload behind it where that is wanted.",
+            grid->x.tile, grid->y.tile));
+    return FALSE;
+  }
+  grid->x.tile = grid->x.frame;
+  grid->y.tile = grid->y.frame;
+  engine->whole = TRUE;
+  return TRUE;
+}
+
+/* Does what follows take frames in CUDA memory only? */
+static gboolean
+must_give_cuda (GstVidgenPlanner *self)
+{
+  GstPad *pad = gst_element_get_static_pad (self->element, "src");
+  GstCaps *caps = gst_pad_peer_query_caps (pad, NULL), *host = gst_caps_new_empty_simple ("video/x-raw");
+  gboolean must = !gst_caps_is_empty (caps) && !gst_caps_can_intersect (caps, host);
+
+  gst_caps_unref (caps);
+  gst_caps_unref (host);
+  gst_object_unref (pad);
+  return must;
+}
+
 /* A reference to the grid for this request, and the window, planned now unless it is the same as last time; NULL:
  * refused. */
 static GstVidgenGrid *
-grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gint *window)
+grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gboolean in_cuda, gboolean whole, gint *window)
 {
   GstVidgenGrid *grid = NULL;
   GstVidgenEngine *engine;
 
   LOCK (self);
-  if (self->last_grid && gst_vidgen_planner_same_request (&self->last_request, request))
+  if (self->last_grid && self->last_in_cuda == in_cuda && self->last_whole == whole &&
+      gst_vidgen_planner_same_request (&self->last_request, request))
     grid = gst_vidgen_grid_ref (self->last_grid);
   *window = self->last_window;
   UNLOCK (self);
   if (grid)
     return grid;
-  engine = gst_vidgen_planner_make (self, request);
+  engine = gst_vidgen_planner_make (self, request, in_cuda);
+  if (engine && whole && !make_whole (self, engine))
+    g_clear_pointer (&engine, gst_vidgen_engine_free);
   if (!engine)
     return NULL;
   grid = gst_vidgen_grid_ref (engine->grid);
@@ -396,10 +572,27 @@ grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gint *w
     self->last_grid = gst_vidgen_grid_ref (grid);
     self->last_request = *request;
     self->last_window = *window;
+    self->last_in_cuda = in_cuda;
+    self->last_whole = whole;
   }
   g_queue_push_tail (&self->planned, engine);
   UNLOCK (self);
   return grid;
+}
+
+/* Frames in CUDA memory are not cut, whatever vidgenchunk's properties say. */
+static void
+ask_whole (GstVidgenPlanner *self, struct vg_plan_request *request)
+{
+  if ((request->tile_width && request->tile_width < request->width) ||
+      (request->tile_height && request->tile_height < request->height))
+    GST_ELEMENT_WARNING (self->element, STREAM, FORMAT,
+        ("Frames in CUDA memory are not cut into tiles: tile-width and tile-height are not used. max-device-memory "
+         "holds all the same, by bands of rows."),
+        (NULL));
+  request->tile_width = request->width;
+  request->tile_height = request->height;
+  request->overlap_x = request->overlap_y = -1;
 }
 
 gboolean
@@ -410,13 +603,14 @@ gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query)
   GstCaps *caps = NULL;
   GstVideoInfo info;
   gint window;
-  gboolean known,
+  gboolean in_cuda, whole, known,
       understood = gst_structure_get (query, "caps", GST_TYPE_CAPS, &caps, "tile-width", G_TYPE_INT,
                        &request.tile_width, "tile-height", G_TYPE_INT, &request.tile_height, "overlap-x", G_TYPE_INT,
                        &request.overlap_x, "overlap-y", G_TYPE_INT, &request.overlap_y, "window", G_TYPE_INT,
                        &request.window, "hop", G_TYPE_INT, &request.hop, NULL) &&
       gst_video_info_from_caps (&info, caps);
 
+  in_cuda = gst_vidgen_caps_in_cuda (caps);
   gst_clear_caps (&caps);
   LOCK (self);
   known = self->model != NULL;
@@ -424,7 +618,10 @@ gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query)
   if (!understood || !known)
     return FALSE;
   gst_vidgen_planner_request (&request, &info);
-  grid = grid_for (self, &request, &window);
+  whole = in_cuda || (gst_vidgen_planner_takes_cuda (self) && must_give_cuda (self));
+  if (whole)
+    ask_whole (self, &request);
+  grid = grid_for (self, &request, in_cuda, whole, &window);
   if (grid) {
     gst_structure_set (query, "grid", GST_TYPE_VIDGEN_GRID, grid, "frames", G_TYPE_INT, window, NULL);
     gst_vidgen_grid_unref (grid);
@@ -442,6 +639,7 @@ gst_vidgen_planner_start (GstVidgenPlanner *self)
   LOCK (self);
   self->failed = FALSE;
   UNLOCK (self);
+  ensure_context (self);
 }
 
 void
@@ -452,6 +650,9 @@ gst_vidgen_planner_stop (GstVidgenPlanner *self)
   g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
   vg_model_unref (&self->planned_model);
   UNLOCK (self);
+  g_rec_mutex_lock (&self->context_lock);
+  self->started = FALSE;
+  g_rec_mutex_unlock (&self->context_lock);
 }
 
 gboolean

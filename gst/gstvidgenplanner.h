@@ -40,6 +40,12 @@ typedef struct
   guint interpolate;
   gint device_wanted, cuda_device_id; /* GstVidgenDevice */
   gint precision;                     /* enum vg_precision */
+
+  /* Its own lock, which can be taken twice: whoever looks for a context is given it on the way. */
+  GRecMutex context_lock;
+  GstObject *context; /* gstvidgencuda.h; NULL = none */
+  gboolean started;   /* between start and stop: a context that there is not will not come */
+
   GstStructure *parameters;
 
   struct vg_model *model;         /* what the next plan is made with; NULL = not loaded */
@@ -51,6 +57,7 @@ typedef struct
   struct vg_plan_request last_request;
   GstVidgenGrid *last_grid; /* the answer to last_request; NULL = none that holds */
   gint last_window;         /* its frames */
+  gboolean last_in_cuda, last_whole;
   gchar *plan, *device;     /* the last plan in words */
   gboolean failed;          /* an error was posted: nothing runs until the next start */
 } GstVidgenPlanner;
@@ -67,6 +74,19 @@ void gst_vidgen_planner_unload (GstVidgenPlanner *self);
 gboolean gst_vidgen_planner_set_model_file (GstVidgenPlanner *self, const gchar *name);
 void gst_vidgen_planner_set_parameters (GstVidgenPlanner *self, const GstStructure *structure);
 
+/* Contexts of CUDA (gstvidgencuda.h): for the element's functions of these names. */
+void gst_vidgen_planner_set_context (GstVidgenPlanner *self, GstContext *message);
+gboolean gst_vidgen_planner_answer_context (GstVidgenPlanner *self, GstQuery *query);
+/* An owned reference, or NULL. */
+GstObject *gst_vidgen_planner_context (GstVidgenPlanner *self);
+
+/* Can frames in CUDA memory be taken and given? */
+gboolean gst_vidgen_planner_takes_cuda (GstVidgenPlanner *self);
+
+/* The engine and all plans from now on are the context's.  FALSE: an error was posted. */
+gboolean gst_vidgen_planner_adopt (
+    GstVidgenPlanner *self, GstVidgenEngine *engine, GstObject *context, const gint *stop);
+
 /* The streaming thread starts and stops. */
 void gst_vidgen_planner_start (GstVidgenPlanner *self);
 void gst_vidgen_planner_stop (GstVidgenPlanner *self);
@@ -78,8 +98,10 @@ GstFlowReturn gst_vidgen_planner_fail (GstVidgenPlanner *self, GError *error);
 void gst_vidgen_planner_request (struct vg_plan_request *request, const GstVideoInfo *info);
 gboolean gst_vidgen_planner_same_request (const struct vg_plan_request *a, const struct vg_plan_request *b);
 
-/* Plans with the newest model and announces the plan.  NULL: the error was posted, once. */
-GstVidgenEngine *gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *settings);
+/* Plans with the newest model and announces the plan.  in_cuda: for frames in CUDA memory.  NULL: the error was posted,
+ * once. */
+GstVidgenEngine *gst_vidgen_planner_make (
+    GstVidgenPlanner *self, const struct vg_plan_request *settings, gboolean in_cuda);
 
 /* The "vidgen-plan" query (gstvidgenplan.h).  FALSE: not understood. */
 gboolean gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query);

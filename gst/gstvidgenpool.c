@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "gstvidgenpool.h"
 
+#include "gstvidgencuda.h"
+
 static gboolean
 configure_pool (GstBufferPool *pool, GstCaps *caps, guint size, guint min, guint max, GstAllocator *allocator,
     const GstAllocationParams *params, gboolean video_meta)
@@ -59,7 +61,7 @@ gst_vidgen_pool_new (GstPad *srcpad, GstCaps *caps, const GstVideoInfo *info, gu
 }
 
 gboolean
-gst_vidgen_pool_ensure (GstQuery *query, guint kept)
+gst_vidgen_pool_ensure (GstQuery *query, guint kept, GstObject *context)
 {
   gboolean offered = gst_query_get_n_allocation_pools (query) > 0;
   GstBufferPool *pool = NULL;
@@ -70,15 +72,17 @@ gst_vidgen_pool_ensure (GstQuery *query, guint kept)
   if (offered)
     gst_query_parse_nth_allocation_pool (query, 0, &pool, &size, &min, &max);
   min += kept;
-  if (!pool || (max > 0 && max < min + 1)) {
+  if (!pool || (max > 0 && max < min + 1) || (context && !gst_vidgen_cuda_pool_is_of (pool, context))) {
     gst_clear_object (&pool);
     gst_query_parse_allocation (query, &caps, NULL);
     if (!caps || !gst_video_info_from_caps (&info, caps))
       return FALSE;
-    pool = gst_video_buffer_pool_new ();
     size = GST_VIDEO_INFO_SIZE (&info);
     min = kept;
     max = 0;
+    pool = context ? gst_vidgen_cuda_pool_new (caps, &info, min, context, &size) : gst_video_buffer_pool_new ();
+    if (!pool)
+      return FALSE;
   }
   if (offered)
     gst_query_set_nth_allocation_pool (query, 0, pool, size, min, max);
@@ -107,15 +111,21 @@ gst_vidgen_pool_use_strides (GstQuery *query)
 }
 
 gboolean
-gst_vidgen_pool_answer (GstQuery *query, guint min)
+gst_vidgen_pool_answer (GstQuery *query, guint min, GstObject *context)
 {
+  GstBufferPool *pool = NULL;
   GstVideoInfo info;
   GstCaps *caps;
+  guint size;
 
   gst_query_parse_allocation (query, &caps, NULL);
   if (!caps || !gst_video_info_from_caps (&info, caps))
     return FALSE;
+  size = GST_VIDEO_INFO_SIZE (&info);
+  if (context && !(pool = gst_vidgen_cuda_pool_new (caps, &info, min, context, &size)))
+    return FALSE;
   gst_query_add_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
-  gst_query_add_allocation_pool (query, NULL, GST_VIDEO_INFO_SIZE (&info), min, 0);
+  gst_query_add_allocation_pool (query, pool, size, min, 0);
+  gst_clear_object (&pool);
   return TRUE;
 }

@@ -12,13 +12,14 @@ G_BEGIN_DECLS
 GstBufferPool *gst_vidgen_pool_new (GstPad *srcpad, GstCaps *caps, const GstVideoInfo *info, guint kept);
 
 /* For GstBaseTransform's decide_allocation, before and after the base class's: a pool in any case, so that nothing is
- * allocated while running, which can spare `kept` buffers; and its strides where downstream reads them. */
-gboolean gst_vidgen_pool_ensure (GstQuery *query, guint kept);
+ * allocated while running, which can spare `kept` buffers; and its strides where downstream reads them.  With a context
+ * (gstvidgencuda.h) its memory is of that. */
+gboolean gst_vidgen_pool_ensure (GstQuery *query, guint kept, GstObject *context);
 gboolean gst_vidgen_pool_use_strides (GstQuery *query);
 
 /* The answer to an ALLOCATION query of upstream: strides are read, and the pool is upstream's, with at least so many
- * buffers.  FALSE: caps are missing. */
-gboolean gst_vidgen_pool_answer (GstQuery *query, guint min);
+ * buffers; with a context it is one of that context's memory.  FALSE: caps are missing, or there is no such pool. */
+gboolean gst_vidgen_pool_answer (GstQuery *query, guint min, GstObject *context);
 
 G_END_DECLS
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gstvidgencuda.h"
 #include "gstvidgenframe.h"
 #include "gstvidgenparameters.h"
 
@@ -60,6 +61,7 @@ gst_vidgen_runner_stop (GstVidgenRunner *self)
 {
   drop_flight (self);
   gst_vidgen_window_close (&self->window);
+  gst_clear_buffer (&self->looked_at);
   g_clear_pointer (&self->engine, gst_vidgen_engine_free);
   g_clear_pointer (&self->new_values, g_free);
   GST_OBJECT_LOCK (self->trans);
@@ -140,10 +142,11 @@ use_whole_engine (GstVidgenRunner *self)
   request.tile_width = request.width;
   request.tile_height = request.height;
   request.overlap_x = request.overlap_y = -1;
-  if (engine && engine->whole && gst_vidgen_planner_is_newest (self->planner, engine) &&
+  if (engine && engine->whole && (engine->context || !self->in_cuda) &&
+      gst_vidgen_planner_is_newest (self->planner, engine) &&
       gst_vidgen_planner_same_request (&engine->request, &request))
     return TRUE;
-  engine = gst_vidgen_planner_make (self->planner, &request);
+  engine = gst_vidgen_planner_make (self->planner, &request, self->in_cuda);
   if (!engine)
     return FALSE;
   engine->whole = TRUE;
@@ -195,14 +198,18 @@ gst_vidgen_runner_set_caps (GstVidgenRunner *self, GstCaps *caps)
   GstVidgenEngine *engine;
   GstVideoInfo info;
 
+  gboolean in_cuda = gst_vidgen_caps_in_cuda (caps);
+
   if (!gst_video_info_from_caps (&info, caps))
     return FALSE;
   /* Caps that are sent once more end nothing. */
-  if (self->engine && gst_video_info_is_equal (&info, &self->in_info) &&
+  if (self->engine && gst_video_info_is_equal (&info, &self->in_info) && in_cuda == self->in_cuda &&
       !gst_vidgen_planner_has_planned (self->planner))
     return TRUE;
   gst_vidgen_runner_end_sequence (self);
+  gst_clear_buffer (&self->looked_at);
   self->in_info = info;
+  self->in_cuda = in_cuda;
   self->asked = self->asked || gst_vidgen_planner_has_planned (self->planner);
   if (!self->asked) {
     if (!use_whole_engine (self))
@@ -276,6 +283,21 @@ apply_parameters (GstVidgenRunner *self)
   return TRUE;
 }
 
+/* Frames in the memory of another context than the engine's: it goes over to that. */
+static gboolean
+follow_context (GstVidgenRunner *self, GstBuffer *buffer)
+{
+  GstObject *context = self->in_cuda ? gst_vidgen_cuda_context_of (buffer) : NULL;
+
+  if (!context || context == self->engine->context)
+    return TRUE;
+  gst_vidgen_runner_end_sequence (self);
+  if (!gst_vidgen_planner_adopt (self->planner, self->engine, context, &self->stop))
+    return FALSE;
+  gst_base_transform_reconfigure_src (self->trans); /* output is of that context, too */
+  return TRUE;
+}
+
 gboolean
 gst_vidgen_runner_prepare (GstVidgenRunner *self, GstBuffer *buffer, gboolean *first)
 {
@@ -288,7 +310,8 @@ gst_vidgen_runner_prepare (GstVidgenRunner *self, GstBuffer *buffer, gboolean *f
   if (!*first)
     return TRUE;
   self->discont |= GST_BUFFER_IS_DISCONT (buffer);
-  return use_engine_for (self, tile) && apply_parameters (self);
+  /* Without a run, it could not be opened, and that has been told. */
+  return use_engine_for (self, tile) && self->engine->run && follow_context (self, buffer) && apply_parameters (self);
 }
 
 /* Is the frame that this buffer is of, or begins, another scene than the last one? */
@@ -303,15 +326,21 @@ is_cut (GstVidgenRunner *self, GstBuffer *buffer, const GstVidgenTileMeta *tile)
     vg_scenecut_reset (&self->scene);
     return FALSE;
   }
-  if (tile) {
+  if (tile && !gst_vidgen_frame_on_device (&tile->record->frame)) {
     gst_vidgen_frame_brightness (&tile->record->frame, &brightness);
     cut = vg_scenecut_next (&self->scene, &brightness);
   } else {
-    if (!gst_video_frame_map (&frame, &self->in_info, buffer, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF))
+    if (!gst_vidgen_cuda_map (&frame, &self->in_info, buffer, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF,
+            self->engine->context))
       return FALSE; /* the run will tell */
+    /* They are looked for on the host. */
+    if (gst_vidgen_frame_on_device (&frame) && !gst_vidgen_cuda_fetch (&frame, &self->looked_at)) {
+      gst_vidgen_cuda_unmap (&frame);
+      return FALSE;
+    }
     gst_vidgen_frame_brightness (&frame, &brightness);
     cut = vg_scenecut_next (&self->scene, &brightness);
-    gst_video_frame_unmap (&frame);
+    gst_vidgen_cuda_unmap (&frame);
   }
   if (cut) {
     GST_DEBUG_OBJECT (self->trans, "scene cut, correlation %.2f", (gdouble) self->scene.correlation);
@@ -356,7 +385,8 @@ wants_comparison (GstVidgenRunner *self)
   guint interval = gst_vidgen_planner_error_interval (self->planner);
   gboolean time = TRUE;
 
-  if (!interval || !gst_vidgen_engine_info (self->engine)->norm_errors || ++self->runs < interval)
+  /* What comes out is compared on the host. */
+  if (!interval || self->out_cuda || !gst_vidgen_engine_info (self->engine)->norm_errors || ++self->runs < interval)
     return FALSE;
   GST_OBJECT_LOCK (self->trans);
   if (self->live && GST_VIDEO_INFO_FPS_N (&self->in_info) > 0) {
@@ -515,7 +545,7 @@ gst_vidgen_runner_flies (GstVidgenRunner *self)
   GST_OBJECT_LOCK (self->trans);
   live = self->live;
   GST_OBJECT_UNLOCK (self->trans);
-  return !live && self->engine && gst_vidgen_engine_has_flights (self->engine);
+  return !live && !self->in_cuda && !self->out_cuda && self->engine && gst_vidgen_engine_has_flights (self->engine);
 }
 
 /* Waits for what is on its way, and gives it; *out NULL: there was nothing. */

@@ -38,7 +38,9 @@ typedef struct
     gint64 began, time; /* when it was started, how long that took */
   } flight;
   struct vg_scenecut scene;
+  GstBuffer *looked_at; /* room for a frame on the host, to look for cuts in it */
   GstVideoInfo in_info, out_info;
+  gboolean in_cuda, out_cuda; /* the caps of both sides say CUDA memory */
   GstVideoColorimetry colorimetry;
   struct vgk_colour colour;
   gboolean asked; /* there is a vidgenchunk */

@@ -47,6 +47,7 @@ gst_vidgen_precision_get_type (void)
     {VG_PRECISION_AUTO, "fp16 on CUDA, fp32 on the CPU", "auto"},
     {VG_PRECISION_FP32, "All in single precision", "fp32"},
     {VG_PRECISION_FP16, "Activations in half, sums in single; tiles that overflow are run again in single", "fp16"},
+    {VG_PRECISION_BF16, "Products of bf16 with sums in single, on a CPU with AVX512-BF16 or AMX", "bf16"},
     {0, NULL, NULL},
   };
 
@@ -138,11 +139,12 @@ gst_vidgen_settings_install (GObjectClass *klass)
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_DEVICE, 0);
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_PRECISION,
-      g_param_spec_enum ("precision", "Precision", "What activations are stored in", GST_TYPE_VIDGEN_PRECISION,
-          VG_PRECISION_AUTO, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
+      g_param_spec_enum ("precision", "Precision", "What activations are stored in, and products computed in",
+          GST_TYPE_VIDGEN_PRECISION, VG_PRECISION_AUTO, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   gst_type_mark_as_plugin_api (GST_TYPE_VIDGEN_PRECISION, 0);
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_CUDA_DEVICE_ID,
-      g_param_spec_int ("cuda-device-id", "CUDA device", "Which GPU, as CUDA counts them", 0, G_MAXINT, 0,
+      g_param_spec_int ("cuda-device-id", "CUDA device",
+          "Which GPU, as CUDA counts them (-1 = that of frames in CUDA memory, else the first)", -1, G_MAXINT, -1,
           G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   /**
    * GstVidgenModel:norm-error-interval:

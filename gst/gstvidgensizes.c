@@ -11,6 +11,16 @@ any_size (GstCaps *caps)
   return caps;
 }
 
+gboolean
+gst_vidgen_fits_template (GstPad *pad, GstCaps *caps)
+{
+  GstCaps *template = gst_pad_get_pad_template_caps (pad);
+  gboolean fits = gst_caps_is_subset (caps, template);
+
+  gst_caps_unref (template);
+  return fits;
+}
+
 /* In the order of `first`; takes both. */
 static GstCaps *
 intersect (GstCaps *first, GstCaps *second)
@@ -99,8 +109,9 @@ gst_vidgen_limit_sizes (GstCaps *caps, const GstCaps *sizes, gint num, gint den)
     const GstStructure *in = gst_caps_get_structure (sizes, i);
     GstStructure *out = gst_structure_new_empty ("video/x-raw");
 
+    /* The sizes hold for any memory. */
     if (set_scaled (out, in, "width", num, den) && set_scaled (out, in, "height", num, den))
-      gst_caps_append_structure (limit, out);
+      gst_caps_append_structure_full (limit, out, gst_caps_features_new_any ());
     else
       gst_structure_free (out);
   }
@@ -183,7 +194,8 @@ scale_rates (const GValue *in, gint num, gint den, GValue *out)
 
 /* Appends to caps, which it takes, the structure scaled. */
 static GstCaps *
-append_scaled_structure (GstCaps *caps, const GstStructure *s, GstPadDirection direction, const GstVidgenScale *scale)
+append_scaled_structure (GstCaps *caps, const GstStructure *s, const GstCapsFeatures *features,
+    GstPadDirection direction, const GstVidgenScale *scale)
 {
   static const gchar *const sizes[] = {"width", "height"}, *const rates[] = {"framerate", "max-framerate"};
   GstStructure *other = gst_structure_copy (s);
@@ -207,6 +219,7 @@ append_scaled_structure (GstCaps *caps, const GstStructure *s, GstPadDirection d
       gst_structure_take_value (other, rates[i], &out);
   }
   one = gst_caps_new_full (other, NULL);
+  gst_caps_set_features (one, 0, gst_caps_features_copy (features));
   if (direction == GST_PAD_SRC) {
     GstCaps *wanted = gst_caps_new_full (gst_structure_copy (s), NULL);
 
@@ -224,11 +237,12 @@ gst_vidgen_scaled_caps (
 
   for (guint i = 0; i < gst_caps_get_size (caps); i++) {
     const GstStructure *s = gst_caps_get_structure (caps, i);
+    const GstCapsFeatures *features = gst_caps_get_features (caps, i);
 
     if (n == 0)
-      result = gst_caps_merge (result, any_size (gst_caps_new_full (gst_structure_copy (s), NULL)));
+      result = gst_caps_merge (result, any_size (gst_caps_copy_nth (caps, i)));
     for (gint k = 0; k < n; k++)
-      result = append_scaled_structure (result, s, direction, &scales[k]);
+      result = append_scaled_structure (result, s, features, direction, &scales[k]);
   }
   return filter ? intersect (gst_caps_ref (filter), result) : result;
 }
@@ -240,6 +254,7 @@ gst_vidgen_pick_scale (GstCaps *caps, const GstCaps *in, const GstVidgenScale *s
   GstStructure *exact = gst_structure_new_empty ("video/x-raw");
   const GValue *rate = gst_structure_get_value (s, "framerate");
   gint width = 0, height = 0;
+  GstCaps *limit;
 
   gst_structure_get (s, "width", G_TYPE_INT, &width, "height", G_TYPE_INT, &height, NULL);
   gst_structure_set (exact, "width", G_TYPE_INT, gst_vidgen_scale_size (width, scale->num, scale->den), "height",
@@ -250,5 +265,7 @@ gst_vidgen_pick_scale (GstCaps *caps, const GstCaps *in, const GstVidgenScale *s
     scale_rate (rate, scale->rate, 1, &out);
     gst_structure_take_value (exact, "framerate", &out);
   }
-  return intersect (caps, gst_caps_new_full (exact, NULL));
+  limit = gst_caps_new_empty ();
+  gst_caps_append_structure_full (limit, exact, gst_caps_features_new_any ());
+  return intersect (caps, limit);
 }

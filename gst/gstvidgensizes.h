@@ -17,7 +17,9 @@ typedef struct
 /* A frame's size behind a model. */
 gint gst_vidgen_scale_size (gint64 size, gint num, gint den);
 
-/* What comes out of a model for caps that go in (direction SINK), or what may go in for what comes out (SRC), when any
+/* Structures keep their caps features.
+ *
+ * What comes out of a model for caps that go in (direction SINK), or what may go in for what comes out (SRC), when any
  * of n scales is possible; n = 0: any size.  In the order of filter, if there is one.  Owned. */
 GstCaps *gst_vidgen_scaled_caps (
     const GstCaps *caps, GstPadDirection direction, GstCaps *filter, const GstVidgenScale *scales, gint n);
@@ -28,6 +30,9 @@ GstCaps *gst_vidgen_pick_scale (GstCaps *caps, const GstCaps *in, const GstVidge
 /* The answer to a CAPS query on `pad` of an element that takes any frame size for any tile size: what the peer of
  * `other` (the element's opposite pad) takes, in any size, within pad's template and the query's filter.  Owned. */
 GstCaps *gst_vidgen_any_size_caps (GstPad *pad, GstPad *other, GstCaps *filter);
+
+/* Are they among those of the pad's template? */
+gboolean gst_vidgen_fits_template (GstPad *pad, GstCaps *caps);
 
 /* Those frame caps of `caps` whose size, times num / den, the caps `sizes` allow.  Takes caps, gives owned caps. */
 GstCaps *gst_vidgen_limit_sizes (GstCaps *caps, const GstCaps *sizes, gint num, gint den);

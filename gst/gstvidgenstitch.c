@@ -9,6 +9,8 @@
  * with the timestamps, flags and metadata of the frame that went in.  After a model that changes the size, the frame
  * has the size that the model makes of it.
  *
+ * A tile in CUDA memory is a frame already and is handed on as it is, without a copy.
+ *
  * Tiles overlap.  Where a model stands between, each pixel is taken from the tile in which it is exact, so that no seam
  * can be seen; with #vidgenstitch:blend the rest of an overlap is faded from one tile to the next.
  *
@@ -25,6 +27,7 @@
 #include "gstvidgenstitch.h"
 
 #include "gstvidgenassembler.h"
+#include "gstvidgencuda.h"
 #include "gstvidgenplan.h"
 #include "gstvidgenpool.h"
 #include "gstvidgensizes.h"
@@ -40,6 +43,7 @@ struct _GstVidgenStitch
   /* Streaming thread. */
   GstVidgenAssembler assembler;
   GstCaps *tile_caps;
+  gboolean in_cuda;    /* tiles are frames in CUDA memory */
   gboolean configured; /* downstream knows the caps of frames */
   GQueue pending;      /* serialised events that wait for them */
 
@@ -54,10 +58,11 @@ enum
   PROP_MISSING_TILE,
 };
 
-static GstStaticPadTemplate sink_template = GST_STATIC_PAD_TEMPLATE (
-    "sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE (GST_VIDGEN_FORMATS)));
-static GstStaticPadTemplate src_template = GST_STATIC_PAD_TEMPLATE (
-    "src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (GST_VIDEO_CAPS_MAKE (GST_VIDGEN_FORMATS)));
+#define CAPS GST_VIDGEN_CUDA_CAPS (GST_VIDGEN_ANY_SIZE) GST_VIDEO_CAPS_MAKE (GST_VIDGEN_FORMATS)
+static GstStaticPadTemplate sink_template =
+GST_STATIC_PAD_TEMPLATE ("sink", GST_PAD_SINK, GST_PAD_ALWAYS, GST_STATIC_CAPS (CAPS));
+static GstStaticPadTemplate src_template =
+GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (CAPS));
 
 G_DEFINE_TYPE (GstVidgenStitch, gst_vidgen_stitch, GST_TYPE_ELEMENT);
 GST_ELEMENT_REGISTER_DEFINE (vidgenstitch, "vidgenstitch", GST_RANK_NONE, GST_TYPE_VIDGEN_STITCH);
@@ -261,6 +266,29 @@ check_tile (GstVidgenStitch *self, const GstVidgenTileMeta *meta)
   return FALSE;
 }
 
+/* A tile in CUDA memory, which it takes: the frame. */
+static GstFlowReturn
+pass_whole (GstVidgenStitch *self, GstBuffer *buffer)
+{
+  GstVidgenTileMeta *meta = gst_buffer_get_vidgen_tile_meta (buffer);
+  GstVidgenFrameRecord *record;
+
+  if (meta->grid->grid.x.n * meta->grid->grid.y.n != 1) {
+    GST_ELEMENT_ERROR (self, STREAM, FORMAT,
+        ("Tiles in CUDA memory cannot be put together: put cudadownload before vidgenstitch, or let frames be in CUDA "
+         "memory from vidgenchunk on."),
+        (NULL));
+    gst_buffer_unref (buffer);
+    return GST_FLOW_ERROR;
+  }
+  record = gst_vidgen_frame_record_ref (meta->record);
+  buffer = gst_buffer_make_writable (buffer);
+  gst_buffer_remove_meta (buffer, GST_META_CAST (gst_buffer_get_vidgen_tile_meta (buffer)));
+  gst_vidgen_frame_record_restore (record, &self->assembler.tile_info, buffer);
+  gst_vidgen_frame_record_unref (record);
+  return gst_pad_push (self->srcpad, buffer);
+}
+
 static GstFlowReturn
 gst_vidgen_stitch_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
 {
@@ -272,6 +300,8 @@ gst_vidgen_stitch_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
     ret = GST_FLOW_NOT_NEGOTIATED;
   else if (!check_tile (self, meta))
     ret = GST_FLOW_ERROR;
+  else if (self->in_cuda)
+    return pass_whole (self, buffer);
   else if (self->assembler.record != meta->record)
     ret = finish_frame (self);
   if (ret == GST_FLOW_OK && !self->assembler.record)
@@ -299,6 +329,13 @@ set_tile_caps (GstVidgenStitch *self, GstCaps *caps)
   /* The next record tells the frame's size. */
   self->configured = FALSE;
   gst_vidgen_assembler_clear_grid (&self->assembler);
+  self->in_cuda = gst_vidgen_caps_in_cuda (caps);
+  if (self->in_cuda) {
+    set_pool (self, NULL);
+    self->configured = gst_pad_push_event (self->srcpad, gst_event_new_caps (caps));
+    if (self->configured)
+      push_pending (self);
+  }
 }
 
 /* Nothing has come that tells the frame's size, and a sink waits for this gap to preroll: chunk knows. */
@@ -428,9 +465,11 @@ gst_vidgen_stitch_query (GstPad *pad, GstObject *parent, GstQuery *query)
     case GST_QUERY_ALLOCATION:
       if (pad != self->sinkpad)
         break;
+      if (self->in_cuda)
+        return gst_pad_peer_query (self->srcpad, query);
       gst_query_add_allocation_meta (query, gst_vidgen_view_api_get_type (), NULL);
       /* Without a pool in the answer, GstBaseTransform would size its output after a view. */
-      return gst_vidgen_pool_answer (query, 0);
+      return gst_vidgen_pool_answer (query, 0, NULL);
     case GST_QUERY_CUSTOM: {
       const GstStructure *ask = gst_query_get_structure (query);
 

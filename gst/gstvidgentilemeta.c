@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "gstvidgentilemeta.h"
 
+#include "gstvidgencuda.h"
+
 G_DEFINE_BOXED_TYPE (GstVidgenGrid, gst_vidgen_grid, gst_vidgen_grid_ref, gst_vidgen_grid_unref);
 
 GstVidgenGrid *
@@ -25,12 +27,13 @@ gst_vidgen_grid_unref (GstVidgenGrid *grid)
 }
 
 GstVidgenFrameRecord *
-gst_vidgen_frame_record_new (guint64 number, const GstVideoInfo *info, GstBuffer *source)
+gst_vidgen_frame_record_new (guint64 number, const GstVideoInfo *info, GstBuffer *source, gboolean in_cuda)
 {
   GstVidgenFrameRecord *self = g_atomic_rc_box_new0 (GstVidgenFrameRecord);
 
   /* Not NO_REF: a producer's own map function may lose that flag. */
-  if (!gst_video_frame_map (&self->frame, info, source, GST_MAP_READ)) {
+  if (!gst_vidgen_cuda_map (
+          &self->frame, info, source, GST_MAP_READ, in_cuda ? gst_vidgen_cuda_context_of (source) : NULL)) {
     g_atomic_rc_box_release (self);
     return NULL;
   }
@@ -50,7 +53,8 @@ GstVidgenFrameRecord *
 gst_vidgen_frame_record_at (
     const GstVidgenFrameRecord *record, guint64 number, GstClockTime pts, GstClockTime duration, gboolean added)
 {
-  GstVidgenFrameRecord *self = gst_vidgen_frame_record_new (number, &record->info, record->source);
+  GstVidgenFrameRecord *self = gst_vidgen_frame_record_new (
+      number, &record->info, record->source, gst_vidgen_frame_on_device (&record->frame));
 
   if (!self)
     return NULL;

@@ -30,7 +30,7 @@ typedef struct
   guint flags;
   gboolean added;      /* by an interpolator: no frame of the source, so without its metas */
   GstBuffer *source;   /* keeps the pixels and the metas */
-  GstVideoFrame frame; /* one READ map of source for the record's life */
+  GstVideoFrame frame; /* one READ map of source for the record's life; on the device, if it is asked for there */
 } GstVidgenFrameRecord;
 
 typedef struct
@@ -47,8 +47,9 @@ GstVidgenGrid *gst_vidgen_grid_new (const struct vg_grid *grid);
 GstVidgenGrid *gst_vidgen_grid_ref (GstVidgenGrid *grid);
 void gst_vidgen_grid_unref (GstVidgenGrid *grid);
 
-/* Takes a reference to source and maps it; NULL when it cannot be mapped. */
-GstVidgenFrameRecord *gst_vidgen_frame_record_new (guint64 number, const GstVideoInfo *info, GstBuffer *source);
+/* Takes a reference to source and maps it, in_cuda: CUDA memory on the device; NULL when it cannot be mapped. */
+GstVidgenFrameRecord *gst_vidgen_frame_record_new (
+    guint64 number, const GstVideoInfo *info, GstBuffer *source, gboolean in_cuda);
 /* The same frame at another time and under another number; added: a new frame that looks like it.  NULL: as above. */
 GstVidgenFrameRecord *gst_vidgen_frame_record_at (
     const GstVidgenFrameRecord *record, guint64 number, GstClockTime pts, GstClockTime duration, gboolean added);

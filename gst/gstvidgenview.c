@@ -94,6 +94,23 @@ unsafe:
 }
 
 GstBuffer *
+gst_vidgen_whole_new (const GstVidgenFrameRecord *record)
+{
+  GstVideoMeta *meta = gst_buffer_get_video_meta (record->source);
+  GstBuffer *tile = gst_buffer_new ();
+
+  if (!gst_buffer_copy_into (tile, record->source, GST_BUFFER_COPY_MEMORY, 0, -1)) {
+    gst_buffer_unref (tile);
+    return NULL;
+  }
+  if (meta)
+    gst_buffer_add_video_meta_full (tile, meta->flags, meta->format, meta->width, meta->height, meta->n_planes,
+        meta->offset, meta->stride);
+  gst_buffer_add_parent_buffer_meta (tile, record->source);
+  return tile;
+}
+
+GstBuffer *
 gst_vidgen_packed_new (
     const GstVidgenFrameRecord *record, gint x, gint y, const GstVideoInfo *info, GstBufferPool *pool)
 {

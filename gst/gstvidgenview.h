@@ -19,7 +19,10 @@ struct vg_picture gst_vidgen_picture (const GstVideoFrame *frame);
  * or has a video meta with a map function of its own): copy it then. */
 GstBuffer *gst_vidgen_view_new (const GstVidgenFrameRecord *record, gint x, gint y, gint width, gint height);
 
-/* The same as a copy in a buffer of the pool, of the size of info; what hangs over the frame repeats its edge.  NULL:
+/* All of the source as one tile: its memory as it is, wherever that lies. */
+GstBuffer *gst_vidgen_whole_new (const GstVidgenFrameRecord *record);
+
+/* A tile as a copy in a buffer of the pool, of the size of info; what hangs over the frame repeats its edge.  NULL:
  * no memory, or the pool is flushing. */
 GstBuffer *gst_vidgen_packed_new (
     const GstVidgenFrameRecord *record, gint x, gint y, const GstVideoInfo *info, GstBufferPool *pool);

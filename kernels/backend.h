@@ -26,6 +26,9 @@ struct vgk_device_options {
     size_t max_bytes;   /* hard cap on alloc, 0 = none */
     bool exact_products; /* CPU: no Winograd, every product as written */
     int device;         /* CUDA: which */
+    bool in_context;    /* CUDA: whoever calls a function of the device makes a context of the driver current first,
+                           always the same one, and all work and memory is that context's.  Else: the device's primary
+                           one */
     const char *described; /* CUDA: none that is there, but one to plan for: a capability ("sm_86"), or cuDNN's description
                               of a device (JSON); such a device has no memory to give.  NULL: a real one */
 };
@@ -42,6 +45,7 @@ struct vgk_need {
     int lattice[VGK_MAX_SPATIAL]; /* out is computed in blocks of so many pixels (depth, height, width; the last
                                      `spatial` entries count), and every pixel's bits depend on all inputs of its
                                      block: out is independent of position only if moved by multiples of this; 1 = any */
+    bool bf16; /* the operands of its products are rounded to bf16 */
     const char *how; /* the kernel in words, for plans; NULL: nothing to say.  Lives as long as the device */
 };
 
@@ -77,6 +81,8 @@ struct vgk_backend {
     enum vgk_status (*pack)(struct vgk_device *, const struct vgk_op *, void *packed, struct vgk_error *);
     enum vgk_status (*run)(struct vgk_device *, const struct vgk_op *, const void *packed, void *scratch,
                            struct vgk_error *);
+    /* Whether it does anything for ops that say `bf16`.  UNSUPPORTED: no, what it lacks, and what would do.  NULL: no. */
+    enum vgk_status (*bf16)(const struct vgk_device *, struct vgk_error *);
 
     /* Bytes that frame_read of such a frame needs as scratch; frame_write needs as many for its frame and alpha's. */
     size_t (*frame_scratch)(const struct vgk_device *, int width, int height);

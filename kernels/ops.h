@@ -135,6 +135,7 @@ struct vgk_conv {
     float alpha, beta;
     bool residual_before_act;
     bool exact_products; /* no Winograd: every product as written, the result independent of any lattice */
+    bool bf16; /* the operands of products may be rounded to bf16; sums are f32 */
 };
 
 struct vgk_pool {
@@ -235,6 +236,7 @@ struct vgk_attention {
 
 struct vgk_matmul {
     float alpha, beta; /* y = alpha * a b + beta * c */
+    bool bf16; /* as of convolutions */
 };
 struct vgk_softmax {
     int axis;

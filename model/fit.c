@@ -27,16 +27,22 @@ enum vgk_status vg_plan_lay_out(struct vg_plan *p, int width, int height, struct
     struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes, how.spill,
                                          how.stream, how.measure};
     enum vgk_status s = VGK_OK;
-    how.direct |= atomic_load(&p->model->no_winograd);
+    how.direct |= p->all_direct || p->bf16 || atomic_load(&p->model->no_winograd);
     if (!p->bound || p->bound_width != width || p->bound_height != height || p->bound_how.direct != how.direct ||
         p->bound_how.norms != how.norms || p->bound_how.half != how.half) {
         vg_net_free(&p->bound);
         s = vg_model_bind(p->model, width, height, p->info.window, true, how.norms, &p->bound, err);
         if (!s && p->backend->chains && (!how.half || p->backend->half))
             vg_net_chain(p->bound);
-        for (int i = 0; !s && i < p->bound->n_ops; i++)
-            if (p->bound->ops[i].op.kind == VGK_OP_CONV)
-                p->bound->ops[i].op.p.conv.exact_products = how.direct;
+        for (int i = 0; !s && i < p->bound->n_ops; i++) {
+            struct vgk_op *op = &p->bound->ops[i].op;
+            if (op->kind == VGK_OP_CONV) {
+                op->p.conv.exact_products = how.direct;
+                op->p.conv.bf16 = p->bf16;
+            } else if (op->kind == VGK_OP_MATMUL) {
+                op->p.matmul.bf16 = p->bf16;
+            }
+        }
         if (!s && how.half && (s = vg_net_halve(p->bound, p->model->frame_output, p->backend->half)))
             vgk_fail(err, s, "no memory to lay out the model");
         if (s)
@@ -86,12 +92,13 @@ static enum vgk_status try_one(struct search *s, size_t *bytes)
 static enum vgk_status try_bands(struct search *s)
 {
     static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+    enum { MOST_WORSE = 4 }; /* rows come in units, so that a few more bands can need a little more */
     size_t before = SIZE_MAX, bytes;
     int worse = 0;
     s->round_least = SIZE_MAX;
     s->round_bands = 0;
     s->kept = -1;
-    for (size_t i = 0; i < sizeof counts / sizeof *counts && s->height / counts[i] >= 6 && worse < 2; i++) {
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && s->height / counts[i] >= 6 && worse < MOST_WORSE; i++) {
         s->how.bands = counts[i];
         enum vgk_status status = try_one(s, &bytes);
         if (status || s->best)

@@ -25,6 +25,7 @@ struct vg_model {
     int *parameter_of;             /* for each graph input, -1 = none */
     bool tried;                    /* trial.c's, which has a lock for both */
     double trial_steps;
+    size_t trial_peak;             /* bytes that it took */
     atomic_bool no_winograd;       /* it found them too large: every convolution's products are as written */
 };
 

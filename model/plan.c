@@ -10,6 +10,7 @@
 #include "warp.h"
 #include "window.h"
 
+#define WORTH_STREAMING 1.2 /* times the whole frame's work: from here on a way with weights in host memory is tried, too */
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
 /* --- one way to cut the frame --- */
@@ -91,10 +92,15 @@ static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request
         if (!cut_frame(p, r, NULL, 0, 0, least, c, &again))
             s = VGK_OK;
     }
+    p->blocks |= !s && c->program->blocks;
     if (s || p->untried || (!c->program->blocks && !atomic_load(no_winograd)))
         return s;
-    p->winograd_steps = vg_trial_steps(p->model);
-    if (!c->program->blocks || !atomic_load(no_winograd))
+    p->winograd_steps = vg_trial_steps(p->model, p->max_bytes);
+    if (p->winograd_steps == VG_TRIAL_NO_ROOM && !p->all_direct) {
+        p->all_direct = true;
+        vg_plan_note(p, "Winograd's blocks: no room to try how much they round");
+    }
+    if (!c->program->blocks || (!p->all_direct && !atomic_load(no_winograd)))
         return VGK_OK;
     vg_program_free(&c->program);
     return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, false, false), &c->program, err);
@@ -332,7 +338,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     struct vg_model *m = p->model;
     size_t max_bytes = less(all_bytes, p->beside);
     struct cut whole = {.program = NULL}, best = {.program = NULL};
-    bool tiles = (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
+    bool tiles = vg_plan_asks_for_tiles(r);
     /* Asked for, or the only size that there is: nobody cuts the frame. */
     bool one_tile = (r->tile_width >= r->width && r->tile_height >= r->height) || m->summary.fixed_width;
     enum vgk_status s = cut_whole(p, r, &whole, err);
@@ -381,8 +387,20 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     } else {
         size_t least = SIZE_MAX;
         s = VGK_ERR_UNSUPPORTED;
-        for (int stream = 0; stream < 2 && s == VGK_ERR_UNSUPPORTED; stream++)
-            s = find_way(p, r, &whole, one_tile, stream, max_bytes, &least, &best, err);
+        s = find_way(p, r, &whole, one_tile, false, max_bytes, &least, &best, err);
+        /* Halos, and direct products in the place of blocks, can cost more than weights that are brought for each use. */
+        if (s == VGK_ERR_UNSUPPORTED || (!s && frame_work(&best) > WORTH_STREAMING * whole.program->work)) {
+            struct cut streamed = {.program = NULL};
+            struct vgk_error why = {{0}};
+            enum vgk_status also = find_way(p, r, &whole, one_tile, true, max_bytes, &least, &streamed, s ? err : &why);
+            if (s || (!also && frame_work(&streamed) < frame_work(&best))) {
+                vg_program_free(&best.program);
+                best = streamed;
+                s = also;
+            } else {
+                vg_program_free(&streamed.program);
+            }
+        }
         if (s == VGK_ERR_UNSUPPORTED)
             s = vgk_fail(err, VGK_ERR_NOMEM, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: "
                          "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height,
@@ -400,14 +418,14 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     }
     p->program = best.program;
     p->grid = best.grid;
-    p->direct = best.direct;
+    p->direct = best.direct || p->all_direct;
     return VGK_OK;
 }
 
 /* The program for tiles, and what norms and the rescue want beside it. */
 static enum vgk_status make_all(struct vg_plan *p, const struct vg_plan_request *r, struct vgk_error *err)
 {
-    size_t max_bytes = budget(p->backend, p->device, r->max_bytes);
+    size_t max_bytes = p->max_bytes = budget(p->backend, p->device, r->max_bytes);
     enum vgk_status s = check(r, err);
     p->beside = 0;
     if (!s && !(s = vg_window_choose(p->model, r, &p->info, err)))
@@ -464,8 +482,8 @@ static void drop(struct vg_plan *p)
 }
 
 static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
-                                 const struct vg_plan_request *request, bool untried, struct vg_plan **plan,
-                                 struct vgk_error *err)
+                                 const struct vg_plan_request *request, bool untried, bool direct,
+                                 struct vg_plan **plan, struct vgk_error *err)
 {
     struct vg_plan *p = calloc(1, sizeof *p);
     if (!p)
@@ -474,20 +492,31 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     p->backend = backend;
     p->device = device;
     p->half = request->precision == VG_PRECISION_FP16 || (request->precision == VG_PRECISION_AUTO && backend->half);
+    p->bf16 = request->precision == VG_PRECISION_BF16;
     p->untried = untried;
+    p->all_direct = direct;
     p->winograd_steps = -1;
     struct vg_plan_request r = *request;
     enum vgk_status s = VGK_OK;
     if (backend != &vgk_cpu)
         s = vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &p->host, err);
+    if (!s && p->bf16)
+        s = backend->bf16 ? backend->bf16(device, err)
+                          : vgk_fail(err, VGK_ERR_UNSUPPORTED, "precision=bf16: expected a device whose kernels multiply bf16, "
+                                     "the %s does not: set precision to auto, fp16 or fp32, or device to cpu", backend->name);
     s = s ? s : make_all(p, &r, err);
-    if (s == VGK_ERR_NOMEM && p->half && !r.bands && !r.tile_width && !r.tile_height) { /* one copy of the weights less */
+    if (s == VGK_ERR_NOMEM && p->half && !r.bands && !vg_plan_asks_for_tiles(&r)) { /* one copy of the weights less */
         p->rescue_streams = true;
         drop(p);
         s = make_all(p, &r, err);
     }
     if (s == VGK_ERR_NOMEM && r.norm_errors) { /* do without */
         r.norm_errors = false;
+        drop(p);
+        s = make_all(p, &r, err);
+    }
+    if (s == VGK_ERR_NOMEM && p->blocks && !p->all_direct && !untried) { /* their weights are smaller, and so are halos */
+        p->all_direct = true;
         drop(p);
         s = make_all(p, &r, err);
     }
@@ -521,7 +550,9 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
         .norm_stored = p->norms.stored,
         .norm_errors = p->norms.errors,
         .global_why = *p->global_why ? p->global_why : NULL,
-        .precision = p->half ? VG_PRECISION_FP16 : VG_PRECISION_FP32,
+        .precision = p->half ? VG_PRECISION_FP16 : p->bf16 ? VG_PRECISION_BF16 : VG_PRECISION_FP32,
+        .n_products = l->n_products,
+        .n_bf16 = l->n_bf16,
         .arena_bytes = p->norms.arena,
         .rescue_bytes = p->rescue_bytes,
         .weight_bytes = l->weights,
@@ -554,13 +585,14 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
 enum vgk_status vg_plan_make(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
                              const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
 {
-    return plan_make(model, backend, device, request, false, plan, err);
+    return plan_make(model, backend, device, request, false, false, plan, err);
 }
 
 enum vgk_status vg_plan_untried(struct vg_model *model, const struct vgk_backend *backend, struct vgk_device *device,
-                                const struct vg_plan_request *request, struct vg_plan **plan, struct vgk_error *err)
+                                const struct vg_plan_request *request, bool direct, struct vg_plan **plan,
+                                struct vgk_error *err)
 {
-    return plan_make(model, backend, device, request, true, plan, err);
+    return plan_make(model, backend, device, request, true, direct, plan, err);
 }
 
 void vg_plan_free(struct vg_plan **plan)

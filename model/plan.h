@@ -40,7 +40,8 @@ struct vg_plan_request {
     int norm_frames;          /* FROZEN: how many to measure, 0 = VG_NORM_FRAMES */
     bool norm_measure;        /* FROZEN: measure, whatever lies beside the model */
     bool norm_errors;         /* what else than EXACT is compared with it (vg_run_begin), where that fits, too */
-    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations, else FP32 */
+    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations, else FP32.  BF16 is refused where the
+                                 device cannot multiply so */
     int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
     int window, hop;          /* frames; 0 = as the model says (8 where it takes any number) */
     int emit;                 /* of an interpolator that is told the time: frames between two; 0 = 1 */
@@ -73,6 +74,7 @@ struct vg_plan_info {
     bool norm_errors;         /* there is room to compare with EXACT */
     const char *global_why;   /* what depends on the whole frame in this mode, in words; NULL = nothing */
     enum vg_precision precision; /* in use */
+    int n_products, n_bf16;   /* convolutions, matrix products and attention; those of them that multiply bf16 */
     size_t flight_bytes;      /* of the arena, for frames on their way (vg_run_start); 0 = each tile is waited for */
     size_t staging_bytes;     /* and pinned memory of the host for them, beside host_bytes */
     size_t rescue_bytes;      /* of the arena, for the program in f32 that runs tiles again (run.h); 0 = none */
@@ -81,7 +83,7 @@ struct vg_plan_info {
                                  result that they equal is that of direct products, too (others differ by rounding) */
     double winograd_error_steps; /* the largest difference of an output value that Winograd's blocks make, in 8-bit steps, on
                                  a small picture (trial.h); where it is too large, all products are as written; negative:
-                                 no blocks in question */
+                                 no blocks in question, or no room to try them, and none taken */
     bool winograd_refused;    /* it was too large */
     const char *warning;      /* what tiles cost here when not exact, else NULL */
 };

@@ -29,6 +29,7 @@ struct vg_plan {
     struct vg_program *small; /* the same, of the reduced frame; or NULL */
     struct vg_program *rescue; /* half precision: the same as program in f32, for tiles that overflow; or NULL */
     bool half;                /* program; all the others are in f32 */
+    bool bf16;                /* products, of all programs */
     bool rescue_streams;      /* its packed weights stay in host memory */
     size_t rescue_bytes;      /* what the arena has more because of it */
     size_t flight_bytes, staging_bytes; /* see vg_plan_info */
@@ -52,6 +53,9 @@ struct vg_plan {
     struct vg_plan_info info;
     bool direct; /* without Winograd: the tiles are too small for its blocks */
     bool untried; /* by vg_plan_untried */
+    bool blocks;     /* the whole frame's program has Winograd's */
+    bool all_direct; /* none of them: no room for them, or to try them, or the trial wants to compare with this */
+    size_t max_bytes; /* of the request, or what it stands for */
     double winograd_steps; /* see plan.h */
     char global_why[512], warning[1024], ways[1024];
     bool quiet; /* no notes now */
@@ -60,9 +64,9 @@ struct vg_plan {
     int bound_width, bound_height;
 };
 
-/* vg_plan_make without asking trial.h, which calls it. */
+/* vg_plan_make without asking trial.h, which calls it.  direct: no Winograd. */
 enum vgk_status vg_plan_untried(struct vg_model *, const struct vgk_backend *, struct vgk_device *,
-                                const struct vg_plan_request *, struct vg_plan **, struct vgk_error *);
+                                const struct vg_plan_request *, bool direct, struct vg_plan **, struct vgk_error *);
 /* plan.c.  Lays out the request's frame as one tile, in f32. */
 enum vgk_status vg_plan_whole(struct vg_plan *, const struct vg_plan_request *, enum vg_norm_source, struct vg_grid *,
                               struct vg_program **, struct vgk_error *);
@@ -84,6 +88,8 @@ void vg_plan_note(struct vg_plan *, const char *format, ...) __attribute__((form
 
 /* plan_norms.c.  The arena's sections; how large it is. */
 size_t vg_plan_arrange(struct vg_plan *);
+/* Tiles smaller than the frame. */
+bool vg_plan_asks_for_tiles(const struct vg_plan_request *);
 /* Decides the mode, and how much memory what is beside `program` takes: *beside. */
 enum vgk_status vg_plan_norms_begin(struct vg_plan *, const struct vg_plan_request *, size_t *beside,
                                     struct vgk_error *);

@@ -86,7 +86,7 @@ static bool wants_exact(const struct vg_plan_norms *n)
     return n->errors || n->mode == VG_NORM_PREVIOUS || (n->mode == VG_NORM_FROZEN && !n->stored);
 }
 
-static bool asks_for_tiles(const struct vg_plan_request *r)
+bool vg_plan_asks_for_tiles(const struct vg_plan_request *r)
 {
     return (r->tile_width && r->tile_width < r->width) || (r->tile_height && r->tile_height < r->height);
 }
@@ -132,7 +132,7 @@ enum vgk_status vg_plan_norms_begin(struct vg_plan *p, const struct vg_plan_requ
     }
     if (n->mode == VG_NORM_AUTO)
         n->mode = n->stored ? VG_NORM_FROZEN : VG_NORM_PREVIOUS;
-    if ((none && n->mode != VG_NORM_TILE) || (n->mode == VG_NORM_PREVIOUS && asks_for_tiles(r)))
+    if ((none && n->mode != VG_NORM_TILE) || (n->mode == VG_NORM_PREVIOUS && vg_plan_asks_for_tiles(r)))
         n->mode = VG_NORM_EXACT;
     n->stored &= n->mode == VG_NORM_FROZEN;
     n->source = n->mode == VG_NORM_PREVIOUS                                  ? VG_NORM_KEPT

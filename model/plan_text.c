@@ -95,6 +95,9 @@ char *vg_plan_text(const struct vg_plan *p)
                 mib(p->info.rescue_bytes), p->rescue->streams ? ", its weights in host memory" : "");
     else if (p->half)
         fprintf(f, "half    activations in f16; frames that overflow are done exactly, in f32\n");
+    if (p->bf16)
+        fprintf(f, "bf16    %d of %d convolutions and matrix products multiply bf16 and add up in f32; all else is f32\n",
+                p->info.n_bf16, p->info.n_products);
     if (p->info.flight_bytes)
         fprintf(f, "flight  a tile is computed while the next one goes up and the one before comes down: %.2f MiB more, and "
                 "%.2f MiB of pinned host memory\n", mib(p->info.flight_bytes), mib(p->info.staging_bytes));
@@ -204,7 +207,9 @@ char *vg_plan_json(const struct vg_plan *p)
             p->info.arena_bytes,
             p->info.weight_bytes, p->info.activation_bytes, p->info.activation_floor, p->info.scratch_bytes,
             p->info.state_bytes, p->info.host_bytes, p->info.moved_bytes, p->info.rescue_bytes, p->info.flight_bytes,
-            p->info.staging_bytes, p->half ? "fp16" : "fp32");
+            p->info.staging_bytes, vg_precision_name(p->info.precision));
+    if (p->bf16)
+        fprintf(f, ", \"products\": %d, \"bf16-products\": %d", p->info.n_products, p->info.n_bf16);
     fprintf(f, ", \"spilled\": %d, \"recomputed\": %d, \"streams\": %s, \"not\": ", p->info.n_spilled, p->info.n_recomputed,
             p->info.streams ? "true" : "false");
     quote(f, p->info.ways);

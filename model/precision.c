@@ -3,6 +3,12 @@
 
 #include <stdlib.h>
 
+const char *vg_precision_name(enum vg_precision p)
+{
+    static const char *const names[] = {"auto", "fp32", "fp16", "bf16"};
+    return names[p];
+}
+
 /* The buffer of an operand that is no constant, else -1. */
 static int buffer_of(const struct vg_net *net, const struct vg_operand *o)
 {

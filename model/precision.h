@@ -13,7 +13,11 @@
 
 #include "net.h"
 
-enum vg_precision { VG_PRECISION_AUTO, VG_PRECISION_FP32, VG_PRECISION_FP16 };
+/* BF16 is no such pass: all that is stored stays f32, but convolutions and matrix products round their operands to bf16
+ * where the backend's kernels can (kernels/backend.h), and take no Winograd.  bf16 has f32's range, so nothing overflows that
+ * would not in f32, and no tile has to be run again. */
+enum vg_precision { VG_PRECISION_AUTO, VG_PRECISION_FP32, VG_PRECISION_FP16, VG_PRECISION_BF16 };
+const char *vg_precision_name(enum vg_precision); /* "auto", "fp32" ... */
 
 /* picture: which of the net's outputs is the frame's.  frames: the backend reads and writes frames in half. */
 enum vgk_status vg_net_halve(struct vg_net *, int picture, bool frames);

@@ -193,6 +193,9 @@ static enum vgk_status ask_all(struct maker *m)
             m->lattice[i][d] = m->need[i].lattice[1 + d] > 1 ? m->need[i].lattice[1 + d] : 1;
         m->unit[i] = m->lattice[i][0];
         m->p->blocks |= m->lattice[i][0] > 1 || m->lattice[i][1] > 1;
+        m->p->n_products += op->op.kind == VGK_OP_CONV || op->op.kind == VGK_OP_CONV_TRANSPOSE ||
+                            op->op.kind == VGK_OP_MATMUL || op->op.kind == VGK_OP_ATTENTION;
+        m->p->n_bf16 += m->need[i].bf16;
         for (int k = 0; k < op->n_in; k++) { /* whole blocks of a shuffle, whole phases of a resize */
             const struct vg_reach *r = &op->in[k].reach[VG_Y];
             if (op->in[k].value >= 0 && r->den > 1 && m->net->values[op->in[k].value].frame) {

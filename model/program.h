@@ -48,6 +48,7 @@ struct vg_program {
     int n_recomputed, n_spilled; /* ops that run more than once, buffers */
     bool streams;
     size_t scratch_peak, floor;
+    int n_products, n_bf16; /* convolutions, matrix products and attention; with operands in bf16 */
     bool blocks;  /* an op computes in blocks (need.lattice): not every product as written */
     double work; /* products, those in Winograd blocks at what they cost, and moved bytes at theirs: to compare ways by */
     struct vg_analysis exact; /* with the blocks of the kernels that were chosen; not for output -1 */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "plan_internal.h"
 #include "run.h"
@@ -21,11 +22,13 @@ static double picture_at(int c, int64_t y, int64_t x)
     return fmin(fmax(shade - edge + ((hash >> 8) / 16777216.0 - 0.5) * 0.1, 0), 1);
 }
 
-static struct vgk_tensor dense(const struct vgk_tensor *like)
+/* On the trial's device, zeros: its cap and its count are of all that the trial takes. */
+static struct vgk_tensor dense(struct vgk_device *device, const struct vgk_tensor *like)
 {
     struct vgk_tensor t = vgk_tensor_make(VGK_F32, like->rank, like->dim, VGK_ROW_MAJOR);
     size_t bytes;
-    t.data = vgk_tensor_bytes(&t, &bytes) ? calloc(1, bytes + 1) : NULL;
+    if (vgk_tensor_bytes(&t, &bytes) && (t.data = vgk_cpu.alloc(device, bytes)))
+        memset(t.data, 0, bytes);
     return t;
 }
 
@@ -40,7 +43,7 @@ static struct vgk_tensor input_of(const struct vg_plan *p, int i)
     struct vgk_tensor t = {VGK_NONE};
     if (role->role != VG_ROLE_FRAME && role->role != VG_ROLE_TIME)
         return t;
-    t = dense(&net->values[net->inputs[i]].t);
+    t = dense(p->device, &net->values[net->inputs[i]].t);
     if (t.data && role->role == VG_ROLE_TIME)
         for (int64_t k = 0; k < vgk_tensor_count(&t); k++)
             ((float *)t.data)[k] = 0.5f;
@@ -55,19 +58,22 @@ static struct vgk_tensor input_of(const struct vg_plan *p, int i)
     return t;
 }
 
-/* The output of the sample pictures; its data is NULL where that did not work.  malloc'ed. */
-static struct vgk_tensor sample(struct vg_model *m, int width, int height, bool exact)
+/* The output of the sample pictures; its data is NULL where that did not work, and then *status tells why.  One tile: others
+ * might be too small for Winograd's blocks, which are what is tried. */
+static struct vgk_tensor sample(struct vg_model *m, struct vgk_device *device, int width, int height, bool direct,
+                                size_t max_bytes, enum vgk_status *status)
 {
-    struct vgk_device *device = NULL;
     struct vg_plan *plan = NULL;
     struct vg_run *run = NULL;
-    struct vg_plan_request request = {.width = width, .height = height, .overlap_x = -1, .overlap_y = -1, .bands = 1,
-                                      .max_bytes = SIZE_MAX};
+    struct vg_plan_request request = {.width = width, .height = height, .overlap_x = -1, .overlap_y = -1,
+                                      .tile_width = width, .tile_height = height, .max_bytes = max_bytes};
     struct vgk_tensor out = {VGK_NONE}, *in = NULL, *outs = NULL;
     int n_in = 0;
-    if (vgk_cpu.open(&(struct vgk_device_options){.exact_products = exact}, &device, NULL) ||
-        vg_plan_untried(m, &vgk_cpu, device, &request, &plan, NULL) || vg_run_open(plan, &run, NULL))
-        goto done;
+    if ((*status = vg_plan_untried(m, &vgk_cpu, device, &request, direct, &plan, NULL)))
+        return out;
+    *status = VGK_ERR_NOMEM;
+    if (plan->program->blocks == direct || vg_run_open(plan, &run, NULL))
+        goto done; /* direct products, where those of blocks have no room */
     const struct vg_net *net = plan->program->net;
     in = calloc((size_t)net->n_inputs + 1, sizeof *in);
     outs = calloc((size_t)net->n_outputs + 1, sizeof *outs);
@@ -78,19 +84,20 @@ static struct vgk_tensor sample(struct vg_model *m, int width, int height, bool 
         n_in++;
     }
     struct vgk_tensor *result = &outs[m->frame_output];
-    *result = dense(&net->values[net->outputs[m->frame_output]].t);
-    if (in[m->frame_input].data && result->data && !vg_run_tensors(run, in, n_in, outs, net->n_outputs, NULL))
-        out = *result;
+    *result = dense(device, &net->values[net->outputs[m->frame_output]].t);
+    if (in[m->frame_input].data && result->data)
+        *status = vg_run_tensors(run, in, n_in, outs, net->n_outputs, NULL);
+    if (*status)
+        vgk_cpu.free(device, result->data);
     else
-        free(result->data);
+        out = *result;
 done:
     for (int i = 0; i < n_in; i++)
-        free(in[i].data);
+        vgk_cpu.free(device, in[i].data);
     free(in);
     free(outs);
     vg_run_close(&run);
     vg_plan_free(&plan);
-    vgk_cpu.close(&device);
     return out;
 }
 
@@ -118,31 +125,51 @@ static double largest_difference(const struct vg_model *m, const struct vgk_tens
     return most / scale * 255;
 }
 
-static double measure(struct vg_model *m)
+/* The pictures beside the arena: a window, and what comes out, once each way. */
+static size_t picture_bytes(const struct vg_model *m, int width, int height)
 {
-    for (int size = SAMPLE; size <= MOST_SAMPLE; size *= 2) {
-        int width = m->summary.fixed_width ? m->summary.fixed_width : size;
-        int height = m->summary.fixed_height ? m->summary.fixed_height : size;
-        struct vgk_tensor fast = sample(m, width, height, false), exact = {VGK_NONE};
-        if (fast.data)
-            exact = sample(m, width, height, true);
-        double steps = fast.data && exact.data ? largest_difference(m, &fast, &exact) : -1;
-        free(fast.data);
-        free(exact.data);
-        if (steps >= 0)
-            return steps;
-    }
-    return -1;
+    const struct vg_summary *s = &m->summary;
+    size_t in = 3 * sizeof(float) * (size_t)width * (size_t)height;
+    return in * (size_t)s->window + 2 * in * (size_t)s->emit * (size_t)(s->scale_num * s->scale_num) /
+                                        (size_t)(s->scale_den * s->scale_den);
 }
 
-double vg_trial_steps(struct vg_model *m)
+/* *peak: what it took. */
+static double measure(struct vg_model *m, size_t max_bytes, size_t *peak)
+{
+    struct vgk_device *device = NULL;
+    double steps = -1;
+    if (vgk_cpu.open(&(struct vgk_device_options){.threads = 1, .max_bytes = max_bytes}, &device, NULL))
+        return steps;
+    for (int size = SAMPLE; size <= MOST_SAMPLE && steps == -1; size *= 2) {
+        int width = m->summary.fixed_width ? m->summary.fixed_width : size;
+        int height = m->summary.fixed_height ? m->summary.fixed_height : size;
+        size_t pictures = picture_bytes(m, width, height), room = max_bytes > pictures ? max_bytes - pictures : 1;
+        enum vgk_status status;
+        struct vgk_tensor fast = sample(m, device, width, height, false, room, &status), exact = {VGK_NONE};
+        if (!status)
+            exact = sample(m, device, width, height, true, room, &status);
+        if (!status)
+            steps = largest_difference(m, &fast, &exact);
+        else if (status == VGK_ERR_NOMEM)
+            steps = VG_TRIAL_NO_ROOM;
+        vgk_cpu.free(device, fast.data);
+        vgk_cpu.free(device, exact.data);
+    }
+    *peak = vgk_cpu.bytes_peak(device);
+    vgk_cpu.close(&device);
+    return steps;
+}
+
+double vg_trial_steps(struct vg_model *m, size_t max_bytes)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
     if (!m->tried) {
-        m->trial_steps = measure(m);
-        atomic_store(&m->no_winograd, m->trial_steps > VG_TRIAL_MOST_STEPS);
-        m->tried = true;
+        m->trial_steps = measure(m, max_bytes, &m->trial_peak);
+        m->tried = m->trial_steps != VG_TRIAL_NO_ROOM; /* the next one may have more */
+        if (m->tried)
+            atomic_store(&m->no_winograd, m->trial_steps > VG_TRIAL_MOST_STEPS);
     }
     double steps = m->trial_steps;
     pthread_mutex_unlock(&lock);

@@ -137,10 +137,25 @@ prepare_clip() {
     fi
 }
 
+# What a launch file says that it needs ("# Needs: ELEMENT... /FILE...") and is not here.
+missing_for() { # FILE
+    for need in $(sed -n 's/^# Needs: //p' "$1"); do
+        case $need in
+            /*) [ -e "$need" ] || printf '%s ' "$need" ;;
+            *) gst-inspect-1.0 --exists "$need" 2>/dev/null || printf '%s ' "$need" ;;
+        esac
+    done
+}
+
 # Every launch line, under the leaks tracer: it ends by itself, writes what it says, and no object outlives it.
 launch_lines() {
     for file in pipelines/*.launch; do
         name=launch/$(basename "$file" .launch)
+        missing=$(missing_for "$file")
+        if [ -n "$missing" ]; then
+            result skip "$name" "there is no ${missing% }"
+            continue
+        fi
         log=$logs/launch.log trace=$logs/launch.trace
         rm -f "$trace" "$logs/launch.out"
         line=$(grep -v '^#' "$file" | tr '\n' ' ')

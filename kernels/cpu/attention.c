@@ -45,7 +45,7 @@ static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *j)
 #ifdef __x86_64__
     if (dev->isa == VGK_ISA_AVX2)
         j->micro = &vgk_micro_avx2, j->row = vgk_attention_row_avx2;
-    if (dev->isa == VGK_ISA_AVX512)
+    if (dev->isa >= VGK_ISA_AVX512)
         j->micro = &vgk_micro_avx512, j->row = vgk_attention_row_avx512;
 #endif
     j->heads = j->q->dim[1];

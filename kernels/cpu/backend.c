@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "attention.h"
+#include "bf16.h"
 #include "cpu.h"
 #include "frame_vector.h"
 #include "norm.h"
@@ -10,6 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef VGK_HAVE_AMX
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 /* Asked in this order.  Which one takes an op depends on shapes, strides, types and parameters only, so need, pack and
  * run agree without having to remember. */
@@ -39,16 +44,33 @@ static const struct {
     [VGK_ISA_GENERIC] = {"generic", "plain"},
     [VGK_ISA_AVX2] = {"avx2", "AVX2"},
     [VGK_ISA_AVX512] = {"avx512", "AVX-512"},
+    [VGK_ISA_AVX512_BF16] = {"avx512bf16", "AVX-512 with BF16"},
+    [VGK_ISA_AMX] = {"amx", "AVX-512 with AMX"},
 };
+
+#if defined(VGK_HAVE_AMX) && !defined(VGK_WIDE_BY_AVX2)
+/* The tiles' registers are large, so Linux wants to be asked for them, once for the process. */
+static bool tiles_allowed(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return !syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA);
+}
+#endif
 
 static bool has(enum vgk_isa isa)
 {
 #ifdef __x86_64__
     switch (isa) {
     case VGK_ISA_AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#ifdef VGK_WIDE_BY_AVX2 /* tests: what is named avx512 is built of pairs of AVX2 vectors */
-    case VGK_ISA_AVX512: return has(VGK_ISA_AVX2);
+#ifdef VGK_WIDE_BY_AVX2 /* tests: what is named avx512 is built of pairs of AVX2 vectors, products of bf16 of plain C */
+    case VGK_ISA_AVX512: case VGK_ISA_AVX512_BF16: case VGK_ISA_AMX: return has(VGK_ISA_AVX2);
 #else
+#ifdef VGK_HAVE_BF16
+    case VGK_ISA_AVX512_BF16: return __builtin_cpu_supports("avx512bf16") && has(VGK_ISA_AVX512);
+#endif
+#ifdef VGK_HAVE_AMX
+    case VGK_ISA_AMX: return __builtin_cpu_supports("amx-bf16") && has(VGK_ISA_AVX512_BF16) && tiles_allowed();
+#endif
     case VGK_ISA_AVX512:
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && has(VGK_ISA_AVX2);
@@ -69,9 +91,10 @@ static enum vgk_status choose_isa(enum vgk_isa *isa, struct vgk_error *err)
         }
     return vgk_fail(
         err, VGK_ERR_INVALID,
-        "VIDGEN_CPU: expected an instruction set that this machine has (generic%s%s), got '%s'; unset it to "
+        "VIDGEN_CPU: expected an instruction set that this machine has (generic%s%s%s%s), got '%s'; unset it to "
         "take the best",
-        has(VGK_ISA_AVX2) ? ", avx2" : "", has(VGK_ISA_AVX512) ? ", avx512" : "", wish);
+        has(VGK_ISA_AVX2) ? ", avx2" : "", has(VGK_ISA_AVX512) ? ", avx512" : "",
+        has(VGK_ISA_AVX512_BF16) ? ", avx512bf16" : "", has(VGK_ISA_AMX) ? ", amx" : "", wish);
 }
 
 static void cpu_close(struct vgk_device **dev)
@@ -178,6 +201,7 @@ const struct vgk_backend vgk_cpu = {
     .need = cpu_need,
     .pack = cpu_pack,
     .run = cpu_run,
+    .bf16 = vgk_cpu_bf16_check,
     .frame_scratch = cpu_frame_scratch,
     .frame_read = vgk_cpu_frame_read,
     .frame_write = vgk_cpu_frame_write,

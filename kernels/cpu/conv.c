@@ -179,6 +179,35 @@ static bool keeps(const struct vgk_op *op)
     return input(op, VGK_WEIGHT_SCALE) ? !vgk_type_is_float(w->type) : w->type == VGK_F16 || w->type == VGK_BF16;
 }
 
+/* Products of bf16, where they fill vectors. */
+static bool plan_bf16(const struct vgk_device *dev, struct vgk_conv_plan *p)
+{
+    enum { FEW_INPUTS = 2, FEW_OUTPUTS = 8 };
+    if (p->groups != 1 || p->kd != 1 || p->d != 1 || p->od != 1 || p->cin <= FEW_INPUTS || p->cout < FEW_OUTPUTS ||
+        !(p->product = vgk_cpu_bf16(dev, p->cin)))
+        return false;
+    flatten(p);
+    p->wide_kw = p->kw;
+    p->wide_cout = p->cout;
+    p->wide_ow = p->ow;
+    p->nv = vgk_bf16_vectors(p->cout);
+    p->nr = p->nv * p->vl;
+    p->mr = p->product->rows[p->nv];
+    p->panels = (p->cout + p->nr - 1) / p->nr;
+    p->halves = (int)vgk_round_up((size_t)p->cin, (size_t)p->product->depth);
+    return vgk_mul(sizeof(uint16_t) * (size_t)(p->kh * p->kw) * (size_t)p->halves, (size_t)(p->panels * p->nr), &p->packed);
+}
+
+/* Of bf16: pixels for whole blocks, and rows that share their input. */
+static void split_bf16(struct vgk_conv_plan *p)
+{
+    enum { PIXELS = 96, ROWS = 4 };
+    p->unit_pixels = p->ow < PIXELS ? p->ow : PIXELS;
+    p->unit_rows = p->oh < ROWS ? p->oh : ROWS;
+    p->units_y = (p->oh + p->unit_rows - 1) / p->unit_rows;
+    p->units_x = (p->ow + p->unit_pixels - 1) / p->unit_pixels;
+}
+
 static enum vgk_status decline(const struct vgk_op *op, struct vgk_error *err, const char *why)
 {
     char x[128], w[128];
@@ -238,7 +267,9 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
     p.act = c->act == VGK_ACT_LEAKY_RELU ? VGK_ACT_PRELU : c->act;
     part_slices(&p);
 
-    if (p.groups > 1 && p.cin == 1 && p.cout == 1) {
+    if (c->bf16 && plan_bf16(dev, &p)) {
+        p.method = VGK_CONV_BF16;
+    } else if (p.groups > 1 && p.cin == 1 && p.cout == 1) {
         p.method = VGK_CONV_DEPTHWISE;
         p.cin = p.cout = p.groups;
         p.groups = 1;
@@ -278,7 +309,10 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
         p.units_x = ((plain ? down : 1) * across + p.tiles - 1) / p.tiles;
         p.units = p.batch * p.units_y * p.units_x;
     } else {
-        split(&p, threads);
+        if (p.method == VGK_CONV_BF16)
+            split_bf16(&p);
+        else
+            split(&p, threads);
         p.units = p.batch * p.od * p.units_y * p.units_x;
     }
     size_t line = VGK_ALIGN / sizeof(float);
@@ -301,6 +335,13 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
                                 sizeof(float), line);
         if (!vgk_mul(rows * (size_t)p.cin, columns, &edge))
             return decline(op, err, "kernels as large as this");
+        if (p.method == VGK_CONV_BF16) {
+            size_t high = (size_t)(p.unit_rows - 1) * (size_t)p.sy + (size_t)(p.kh - 1) * (size_t)p.dy + 1;
+            size_t wide = (vgk_round_up((size_t)p.unit_pixels, (size_t)p.mr) - 1) * (size_t)p.sx;
+            wide += (size_t)(p.kw - 1) * (size_t)p.dx + 1;
+            if (!vgk_mul(high * (size_t)p.halves / 2, wide, &edge))
+                return decline(op, err, "kernels as large as this");
+        }
         p.scratch_per_thread = p.tables + p.sums + edge + (p.keeps ? (size_t)(p.stored.depth * p.nr) : 0);
     }
     p.scratch_per_thread = vgk_round_up(p.scratch_per_thread, line);
@@ -321,6 +362,8 @@ static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, str
     *need = (struct vgk_need){.packed = p.packed, .scratch = floats * sizeof(float), .lattice = {1, 1, 1}};
     if (p.method == VGK_CONV_WINOGRAD)
         need->lattice[1] = need->lattice[2] = VGK_WINOGRAD_OUT;
+    if ((need->bf16 = p.method == VGK_CONV_BF16))
+        need->how = p.product->how;
     return VGK_OK;
 }
 
@@ -396,6 +439,26 @@ static void pack_direct(void *arg, int64_t begin, int64_t end, int thread)
                 }
         if (p->stored.block)
             vgk_panel_set_block(&p->stored, to, 0, scale, zero);
+    }
+}
+
+static void pack_bf16(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct packing *a = arg;
+    const struct vgk_conv_plan *p = a->p;
+    for (int64_t i = begin; i < end; i++) {
+        struct vgk_tensor to = {.type = VGK_BF16, .data = a->to + (size_t)i * (p->packed / (size_t)p->panels)};
+        int64_t at = 0;
+        for (int tap = 0; tap < p->kh * p->kw; tap++)
+            for (int c = 0; c < p->halves; c += 2)
+                for (int r = 0; r < p->nr; r++) {
+                    int o = (int)i * p->nr + r;
+                    float pair[2] = {0};
+                    for (int k = 0; k < 2 && o < p->cout && c + k < p->cin; k++)
+                        pair[k] = weight(a, o, c + k, 0, tap / p->kw, tap % p->kw);
+                    vgk_store_f32(pair, &to, at, 1, 2);
+                    at += 2;
+                }
     }
 }
 
@@ -476,7 +539,7 @@ static enum vgk_status pack(struct vgk_device *dev, const struct vgk_op *op, voi
 {
     static void (*const packs[VGK_CONV_METHODS])(void *, int64_t, int64_t, int) = {
         [VGK_CONV_DIRECT] = pack_direct, [VGK_CONV_DOT] = pack_dot, [VGK_CONV_DEPTHWISE] = pack_depthwise,
-        [VGK_CONV_WINOGRAD] = pack_winograd};
+        [VGK_CONV_WINOGRAD] = pack_winograd, [VGK_CONV_BF16] = pack_bf16};
     struct vgk_conv_plan p;
     enum vgk_status status = plan(dev, op, &p, err);
     if (status != VGK_OK)

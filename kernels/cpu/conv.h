@@ -5,6 +5,7 @@
 #define VGK_CPU_CONV_H
 
 #include "../ops.h"
+#include "bf16.h"
 #include "micro.h"
 #include "weights.h"
 
@@ -24,6 +25,9 @@ enum vgk_conv_method {
      * tap that two blocks reach belongs to the first): their products add up before the one transform back.
      * Weights: [panel][position][block y][block x][cin][nr]. */
     VGK_CONV_WINOGRAD,
+    /* As direct, of operands in bf16: a unit's input is first copied so, padded, with channels rounded up to `halves`.
+     * Weights: [panel][ky][kx][pair of input channels][nr][2]. */
+    VGK_CONV_BF16,
     VGK_CONV_METHODS
 };
 
@@ -63,6 +67,8 @@ struct vgk_conv_plan {
     /* Winograd: tiles of a unit (of one row of them if the kernel has several blocks), blocks of the kernel on each
      * axis, transformed inputs from a tile to the next, and in one row of blocks of a unit. */
     int tiles, blocks_y, blocks_x, inputs_apart, inputs_row;
+    const struct vgk_bf16 *product;
+    int halves;
 
     /* Units of work; a direct unit is `unit_rows` rows by `unit_pixels` (wide) pixels. */
     int unit_rows, unit_pixels, units_y, units_x, units;
@@ -71,8 +77,8 @@ struct vgk_conv_plan {
     struct vgk_panels stored;  /* direct: weights that stay in the model's type, a panel is made floats at a time */
     bool keeps;                /* there are such */
     size_t constants;          /* floats of scale, of shift and of slope, each */
-    /* A thread's scratch, in floats: tables of pointers, then the block of sums, then the padded copy of an edge; or
-     * Winograd's tiles, products, and padded input tile. */
+    /* A thread's scratch, in floats: tables of pointers, then the block of sums, then the padded copy of an edge (bf16: of
+     * the unit's input); or Winograd's tiles, products, and padded input tile. */
     size_t tables, sums;
     size_t scratch_per_thread; /* a multiple of a cache line */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Direct, dot and depthwise convolution: one unit of work each.
+/* Direct, bf16, dot and depthwise convolution: one unit of work each.
  *
  * Blocks of neighbouring output pixels read the tensor where it lies.  Only a block that touches the left or right edge
  * reads a copy of its few columns, padded; rows of zeros around are left out of the sum. */
@@ -208,6 +208,55 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
     }
 }
 
+/* ---- bf16 ---- */
+
+/* Columns [x, x + count) of a row (NULL: zeros), padded, as `halves` numbers a pixel. */
+static void halve_row(const struct vgk_conv_plan *p, const float *row, int x, int count, uint16_t *to)
+{
+    bool dense = p->in.x == p->cin && p->cin == p->halves;
+    for (int i = 0, run; i < count; i += run, to += (ptrdiff_t)run * p->halves) {
+        int ix = row ? vgk_conv_source(x + i, p->w, p->pad_mode) : -1;
+        run = !dense || ix < 0 || ix != x + i ? 1 : p->w - ix < count - i ? p->w - ix : count - i;
+        int64_t n = ix < 0 ? 0 : (int64_t)run * p->cin;
+        if (n)
+            VGK_SET(vgk_weights).to_bf16(row + ix * p->in.x, n, to);
+        memset(to + n, 0, sizeof *to * (size_t)((int64_t)run * p->halves - n));
+    }
+}
+
+static void bf16(const struct vgk_conv_job *j, int unit, float *scratch)
+{
+    const struct vgk_conv_plan *p = &j->plan;
+    const struct part t = part_of(j, unit);
+    struct vgk_bf16_segment *seg = (struct vgk_bf16_segment *)scratch;
+    float *sum = scratch + p->tables;
+    uint16_t *copy = (uint16_t *)(sum + p->sums);
+    const uint16_t *weights = j->weights;
+    int blocks = (t.x1 - t.x0 + p->mr - 1) / p->mr, rows = (t.y1 - t.y0 - 1) * p->sy + (p->kh - 1) * p->dy + 1;
+    int columns = (blocks * p->mr - 1) * p->sx + (p->kw - 1) * p->dx + 1, taps = p->dx == 1 ? 1 : p->kw, n = p->kh * taps;
+    ptrdiff_t row = (ptrdiff_t)columns * p->halves, lda = (ptrdiff_t)p->sx * p->halves;
+    ptrdiff_t len = (ptrdiff_t)(p->kw / taps) * p->halves;
+    for (int i = 0; i < rows; i++) {
+        int iy = vgk_conv_source(t.y0 * p->sy - p->top + i, p->h, p->pad_mode);
+        halve_row(p, iy < 0 ? NULL : t.in + iy * p->in.y, t.x0 * p->sx - p->left, columns, copy + i * row);
+    }
+    p->product->begin();
+    for (int i = 0; i < p->panels; i++, weights += n * len * p->nr)
+        for (int y = t.y0; y < t.y1; y++) {
+            for (int s = 0; s < n; s++) {
+                const uint16_t *a = copy + ((y - t.y0) * p->sy + s / taps * p->dy) * row;
+                seg[s] = (struct vgk_bf16_segment){a + (ptrdiff_t)(s % taps) * p->dx * p->halves, weights + s * len * p->nr};
+            }
+            for (int x = t.x0; x < t.x1; x += p->mr) {
+                p->product->block[p->nv](n, seg, len, lda, sum);
+                put_panel(j, &t, 0, i, y, x, t.x1 - x < p->mr ? t.x1 - x : p->mr, sum);
+                for (int s = 0; s < n; s++)
+                    seg[s].a += p->mr * lda;
+            }
+        }
+    p->product->end();
+}
+
 /* ---- dot ---- */
 
 typedef float v4 __attribute__((vector_size(16)));
@@ -408,5 +457,5 @@ const struct vgk_conv_kernels VGK_SET(vgk_conv) = {
     .dot_rows = DOT_ROWS,
     .depthwise_rows = DEPTHWISE_ROWS,
     .unit = {[VGK_CONV_DIRECT] = direct, [VGK_CONV_DOT] = dot, [VGK_CONV_DEPTHWISE] = depthwise,
-             [VGK_CONV_WINOGRAD] = VGK_SET(vgk_conv_winograd)},
+             [VGK_CONV_WINOGRAD] = VGK_SET(vgk_conv_winograd), [VGK_CONV_BF16] = bf16},
 };

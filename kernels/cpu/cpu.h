@@ -6,13 +6,14 @@
 #include "../backend.h"
 #include "threads.h"
 
-/* Instruction sets that files named *_vector.c are compiled for, each into functions of its own. */
-enum vgk_isa { VGK_ISA_GENERIC, VGK_ISA_AVX2, VGK_ISA_AVX512, VGK_ISA_COUNT };
+/* Instruction sets that files named *_vector.c are compiled for, each into functions of its own.  Each has those before it;
+ * the last two only add products of bf16 to AVX-512 (bf16.h). */
+enum vgk_isa { VGK_ISA_GENERIC, VGK_ISA_AVX2, VGK_ISA_AVX512, VGK_ISA_AVX512_BF16, VGK_ISA_AMX, VGK_ISA_COUNT };
 
 /* The table `name` (in *_vector.c: name_generic, name_avx2, name_avx512) for the device's instruction set. */
 #ifdef __x86_64__
 #define VGK_BY_ISA(dev, name) \
-    ((dev)->isa == VGK_ISA_AVX512 ? &name##_avx512 : (dev)->isa == VGK_ISA_AVX2 ? &name##_avx2 : &name##_generic)
+    ((dev)->isa >= VGK_ISA_AVX512 ? &name##_avx512 : (dev)->isa == VGK_ISA_AVX2 ? &name##_avx2 : &name##_generic)
 #else
 #define VGK_BY_ISA(dev, name) ((void)(dev), &name##_generic)
 #endif
@@ -20,7 +21,7 @@ enum vgk_isa { VGK_ISA_GENERIC, VGK_ISA_AVX2, VGK_ISA_AVX512, VGK_ISA_COUNT };
 struct vgk_device {
     struct vgk_heap heap;
     struct vgk_pool *pool;
-    enum vgk_isa isa; /* the best that the machine has, or VIDGEN_CPU=generic|avx2|avx512 */
+    enum vgk_isa isa; /* the best that the machine has, or VIDGEN_CPU=generic|avx2|avx512|avx512bf16|amx */
     bool exact_products;
     char description[96];
 };

@@ -2,7 +2,9 @@
 /* Matrix products in f32, by the register blocks of the convolutions.  The right-hand matrix of each batch is brought
  * into panels of a block's width first, then blocks of rows go over the panels: when the plan is made if it is constant,
  * else in the run (once, when all batches share it).  Constant ones keep the type that they are stored in (weights.h);
- * then a panel at a time is made floats, and a piece of the rows goes over it. */
+ * then a panel at a time is made floats, and a piece of the rows goes over it.  Where bf16 will do, panels are of bf16, and
+ * each block of rows is made such before it goes over them. */
+#include "bf16.h"
 #include "cpu.h"
 #include "elements.h"
 #include "micro.h"
@@ -27,6 +29,9 @@ struct job {
     float *packed;                  /* [panels][depth][nr], or stored panels */
     float *unpacked;                /* a panel for each thread */
     const struct vgk_weights_kernels *kernels;
+    const struct vgk_bf16 *product; /* of bf16, or NULL */
+    int64_t halves;                 /* the depth, rounded up for it */
+    uint16_t *rows_16;              /* a block of rows for each thread */
     int64_t piece, pieces;          /* blocks of rows that go over one unpacked panel; how many such */
     int64_t at_a, at_b, at_c, at_y; /* of this batch */
 };
@@ -90,6 +95,15 @@ static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *j)
         j->batches *= y->dim[d];
         j->shared &= y->dim[d] == 1 || !j->b.stride[d];
     }
+    if (op->p.matmul.bf16 && vgk_type_is_float(op->in[1].type) && !vgk_input(op, VGK_WEIGHT_SCALE) &&
+        (j->product = vgk_cpu_bf16(dev, j->depth))) {
+        j->nv = vgk_bf16_vectors(j->columns);
+        j->nr = j->nv * j->micro->vl;
+        j->mr = j->product->rows[j->nv];
+        j->panels = (j->columns + j->nr - 1) / j->nr;
+        j->halves = (int64_t)vgk_round_up((size_t)j->depth, (size_t)j->product->depth);
+        return vgk_mul(sizeof(uint16_t) * (size_t)j->nr, (size_t)j->halves, &j->stored.bytes);
+    }
     double best = 0;
     for (int nv = 1; nv <= VGK_MICRO_WIDTH; nv++) {
         double wide = (double)vgk_round_up((size_t)j->columns, (size_t)(nv * j->micro->vl));
@@ -120,7 +134,32 @@ static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, str
         n->scratch = bytes;
     if (j.weights)
         n->scratch = panel;
+    if (j.product) {
+        if (!vgk_mul(sizeof(uint16_t) * (size_t)j.mr * (size_t)vgk_pool_size(dev->pool), (size_t)j.halves, &panel) ||
+            !vgk_add(n->scratch, panel, &n->scratch))
+            return VGK_ERR_UNSUPPORTED;
+        n->bf16 = true;
+        n->how = j.product->how;
+    }
     return VGK_OK;
+}
+
+static void pack_bf16(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct job *j = arg;
+    for (int64_t p = begin; p < end; p++) {
+        struct vgk_tensor to = {.type = VGK_BF16, .data = (char *)j->packed + (size_t)p * j->stored.bytes};
+        float row[VGK_BF16_VECTORS * 16];
+        int64_t first = p * j->nr, n = j->columns - first < j->nr ? j->columns - first : j->nr;
+        memset(row, 0, sizeof row);
+        for (int64_t k = 0; k < j->halves; k++) {
+            if (k < j->depth)
+                vgk_load_f32(row, &j->b, j->at_b + k * j->bk + first * j->bn, j->bn, n);
+            else
+                memset(row, 0, sizeof row);
+            vgk_store_f32(row, &to, k / 2 * 2 * j->nr + k % 2, 2, j->nr);
+        }
+    }
 }
 
 static void pack_panels(void *arg, int64_t begin, int64_t end, int thread)
@@ -179,21 +218,26 @@ static enum vgk_status pack(struct vgk_device *dev, const struct vgk_op *op, voi
     j.packed = packed;
     if (!j.shared) /* need said 0 */
         return VGK_OK;
-    if (j.weights)
+    if (j.product)
+        vgk_ranges_run(dev, j.panels, 1, pack_bf16, &j);
+    else if (j.weights)
         vgk_ranges_run(dev, j.panels, 1, pack_stored, &(struct packing){&j, op});
     else
         vgk_ranges_run(dev, j.panels, 1 + 32768 / (j.depth * j.nr), pack_panels, &j);
     return VGK_OK;
 }
 
-/* Blocks of rows over a panel of floats. */
-static void multiply(const struct job *j, int64_t block, int64_t p, const float *panel)
+static int64_t rows_of(const struct job *j, int64_t block)
 {
-    float sum[VGK_MICRO_ROWS * VGK_MICRO_WIDTH * 16] __attribute__((aligned(VGK_ALIGN)));
-    int64_t row = block * j->mr, m = j->rows - row < j->mr ? j->rows - row : j->mr;
+    int64_t left = j->rows - block * j->mr;
+    return left < j->mr ? left : j->mr;
+}
+
+/* The sums of a block of rows and a panel to the output. */
+static void put(const struct job *j, int64_t block, int64_t p, const float *sum)
+{
+    int64_t row = block * j->mr, m = rows_of(j, block);
     int64_t first = p * j->nr, n = j->columns - first < j->nr ? j->columns - first : j->nr;
-    struct vgk_segment s = {(const float *)j->a.data + j->at_a + row * j->ar, panel};
-    j->micro->fn[j->nv][m](1, &s, j->depth, j->ar, sum, j->nr);
     for (int64_t r = 0; r < m; r++) {
         float *y = (float *)j->y->data + j->at_y + (row + r) * j->yr + first;
         const float *from = sum + r * j->nr;
@@ -207,12 +251,42 @@ static void multiply(const struct job *j, int64_t block, int64_t p, const float 
     }
 }
 
+/* Blocks of rows over a panel of floats. */
+static void multiply(const struct job *j, int64_t block, int64_t p, const float *panel)
+{
+    float sum[VGK_MICRO_ROWS * VGK_MICRO_WIDTH * 16] __attribute__((aligned(VGK_ALIGN)));
+    struct vgk_segment s = {(const float *)j->a.data + j->at_a + block * j->mr * j->ar, panel};
+    j->micro->fn[j->nv][rows_of(j, block)](1, &s, j->depth, j->ar, sum, j->nr);
+    put(j, block, p, sum);
+}
+
 static void multiply_rows(void *arg, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = arg;
     for (int64_t block = begin; block < end; block++)
         for (int64_t p = 0; p < j->panels; p++)
             multiply(j, block, p, j->packed + p * j->depth * j->nr);
+}
+
+static void multiply_bf16(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct job *j = arg;
+    float sum[VGK_BF16_ROWS * VGK_BF16_VECTORS * 16] __attribute__((aligned(VGK_ALIGN)));
+    uint16_t *rows = j->rows_16 + thread * j->mr * j->halves;
+    j->product->begin();
+    for (int64_t block = begin; block < end; block++) {
+        int64_t m = rows_of(j, block);
+        memset(rows, 0, sizeof *rows * (size_t)(j->mr * j->halves));
+        for (int64_t r = 0; r < m; r++)
+            j->kernels->to_bf16((const float *)j->a.data + j->at_a + (block * j->mr + r) * j->ar, j->depth,
+                                rows + r * j->halves);
+        for (int64_t p = 0; p < j->panels; p++) {
+            struct vgk_bf16_segment s = {rows, (const uint16_t *)((const char *)j->packed + (size_t)p * j->stored.bytes)};
+            j->product->block[j->nv](1, &s, j->halves, j->halves, sum);
+            put(j, block, p, sum);
+        }
+    }
+    j->product->end();
 }
 
 /* Units of a panel and a piece of the rows. */
@@ -238,6 +312,7 @@ static enum vgk_status compute(struct vgk_device *dev, const struct vgk_op *op, 
     packed = j.shared ? packed : NULL;
     j.packed = packed ? (float *)packed : scratch;
     j.unpacked = scratch;
+    j.rows_16 = (uint16_t *)((char *)scratch + (packed ? 0 : j.stored.bytes * (size_t)j.panels));
     j.kernels = VGK_BY_ISA(dev, vgk_weights);
     j.piece = 32;
     j.pieces = ((j.rows + j.mr - 1) / j.mr + j.piece - 1) / j.piece;
@@ -251,6 +326,12 @@ static enum vgk_status compute(struct vgk_device *dev, const struct vgk_op *op, 
             j.at_b += i * j.b.stride[d];
             j.at_c += i * j.c.stride[d];
             j.at_y += i * j.y->stride[d];
+        }
+        if (j.product) {
+            if (!packed && (!k || !j.shared))
+                vgk_ranges_run(dev, j.panels, 1, pack_bf16, &j);
+            vgk_ranges_run(dev, (j.rows + j.mr - 1) / j.mr, 1, multiply_bf16, &j);
+            continue;
         }
         if (j.weights) {
             vgk_ranges_run(dev, j.panels * j.pieces, 1, multiply_stored, &j);

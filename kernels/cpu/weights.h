@@ -31,10 +31,11 @@ bool vgk_panels_init(struct vgk_panels *, enum vgk_type, int64_t depth, int nr, 
 void vgk_panel_set(const struct vgk_panels *, void *panel, int64_t row, const float *stored);
 void vgk_panel_set_block(const struct vgk_panels *, void *panel, int64_t block, const float *scale, const float *zero);
 
-/* By instruction set: a panel as [depth][nr] floats. */
+/* By instruction set: a panel as [depth][nr] floats; n floats to bf16, rounded to nearest even. */
 typedef void vgk_unpack_fn(const struct vgk_panels *, const void *panel, float *to);
 extern const struct vgk_weights_kernels {
     vgk_unpack_fn *unpack;
+    void (*to_bf16)(const float *from, int64_t n, uint16_t *to);
 } vgk_weights_generic;
 #ifdef __x86_64__
 extern const struct vgk_weights_kernels vgk_weights_avx2, vgk_weights_avx512;

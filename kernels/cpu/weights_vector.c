@@ -90,4 +90,17 @@ static void unpack(const struct vgk_panels *p, const void *panel, float *to)
     }
 }
 
-const struct vgk_weights_kernels VGK_SET(vgk_weights) = {unpack};
+typedef uint16_t vh __attribute__((vector_size(2 * VL)));
+
+static void to_bf16(const float *from, int64_t n, uint16_t *to)
+{
+    for (int64_t i = 0; i < n; i += VL) {
+        int left = n - i < VL ? (int)(n - i) : VL;
+        vf x = load_n(from + i, left);
+        vu u = (vu)x, nan = (vu)(x != x), even = (u + 0x7fff + (u >> 16 & 1)) >> 16, quiet = u >> 16 | 0x40;
+        vh h = __builtin_convertvector((nan & quiet) | (~nan & even), vh);
+        __builtin_memcpy(to + i, &h, 2 * (size_t)left);
+    }
+}
+
+const struct vgk_weights_kernels VGK_SET(vgk_weights) = {unpack, to_bf16};

@@ -59,7 +59,7 @@ static void cuda_close(struct vgk_device **dev)
         *dev = NULL;
         return;
     }
-    cudaSetDevice(d->device);
+    vgk_cuda_enter(d);
     if (d->stream)
         cudaStreamDestroy(d->stream);
     cudaFree(d->flags);
@@ -77,7 +77,7 @@ static void cuda_close(struct vgk_device **dev)
 
 static enum vgk_status start(struct vgk_device *d, struct vgk_error *err)
 {
-    VGK_CUDA_TRY(cudaSetDevice(d->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(d), err);
     VGK_CUDA_TRY(cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), err);
     VGK_CUDA_TRY(cudaMalloc((void **)&d->flags, sizeof *d->flags), err);
     VGK_CUDA_TRY(cudaHostAlloc((void **)&d->host_flags, sizeof *d->host_flags, 0), err);
@@ -138,6 +138,7 @@ static enum vgk_status cuda_open(const struct vgk_device_options *options, struc
     if (!d)
         return vgk_fail(err, VGK_ERR_NOMEM, "no memory for a device");
     d->device = options->device;
+    d->in_context = options->in_context;
     d->limit = options->max_bytes;
     cudaDriverGetVersion(&driver);
     snprintf(d->description, sizeof d->description, "cuda (%s, capability %d.%d, driver for CUDA %d.%d)", p.name, p.major,
@@ -160,7 +161,7 @@ static void *cuda_alloc(struct vgk_device *dev, size_t bytes)
     if (dev->described_memory || take < bytes || (dev->limit && (take > dev->limit || dev->now > dev->limit - take)))
         return NULL;
     struct vgk_cuda_block *b = calloc(1, sizeof *b);
-    if (b && (cudaSetDevice(dev->device) != cudaSuccess || cudaMalloc(&b->data, take) != cudaSuccess)) {
+    if (b && (vgk_cuda_enter(dev) != cudaSuccess || cudaMalloc(&b->data, take) != cudaSuccess)) {
         cudaGetLastError();
         free(b);
         b = NULL;
@@ -183,7 +184,7 @@ static void cuda_free(struct vgk_device *dev, void *data)
             continue;
         *at = b->next;
         dev->now -= b->bytes;
-        cudaSetDevice(dev->device);
+        vgk_cuda_enter(dev);
         cudaFree(b->data);
         free(b);
         return;
@@ -198,7 +199,7 @@ static size_t cuda_bytes_free(const struct vgk_device *dev)
     size_t left = 0, total = 0;
     if (dev->described_memory)
         return dev->described_memory;
-    if (cudaSetDevice(dev->device) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess)
+    if (vgk_cuda_enter(dev) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess)
         return left;
     cudaGetLastError();
     return 0;
@@ -207,7 +208,7 @@ static size_t cuda_bytes_free(const struct vgk_device *dev)
 static enum vgk_status transfer(struct vgk_device *dev, void *to, const void *from, size_t bytes,
                                 enum cudaMemcpyKind kind, struct vgk_error *err)
 {
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     VGK_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, kind, dev->stream), err);
     VGK_CUDA_TRY(cudaStreamSynchronize(dev->stream), err);
     return VGK_OK;
@@ -229,7 +230,7 @@ static enum vgk_status cuda_download(struct vgk_device *dev, const void *device,
 static void *cuda_host_alloc(struct vgk_device *dev, size_t bytes)
 {
     void *p = NULL;
-    if (dev->described_memory || cudaSetDevice(dev->device) != cudaSuccess || cudaHostAlloc(&p, bytes, 0) != cudaSuccess) {
+    if (dev->described_memory || vgk_cuda_enter(dev) != cudaSuccess || cudaHostAlloc(&p, bytes, 0) != cudaSuccess) {
         cudaGetLastError();
         return NULL;
     }
@@ -240,7 +241,7 @@ static void cuda_host_free(struct vgk_device *dev, void *p, size_t bytes)
 {
     if (!p)
         return;
-    cudaSetDevice(dev->device);
+    vgk_cuda_enter(dev);
     cudaStreamSynchronize(dev->stream); /* moves may be under way */
     cudaFreeHost(p);
 }
@@ -255,7 +256,7 @@ static bool on_device(const struct vgk_device *dev, const void *p)
 
 static enum vgk_status cuda_move(struct vgk_device *dev, void *to, const void *from, size_t bytes, struct vgk_error *err)
 {
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     VGK_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, on_device(dev, to) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost,
                                  dev->stream), err);
     return VGK_OK;

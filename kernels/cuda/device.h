@@ -16,6 +16,7 @@ struct vgk_cuda_block {
 
 struct vgk_device {
     int device;
+    bool in_context; /* see vgk_device_options */
     size_t limit, now, peak;
     size_t described_memory; /* bytes; not 0: a description, nothing can be taken or run */
     struct vgk_dnn *dnn;     /* NULL: own kernels do everything */
@@ -39,6 +40,12 @@ enum vgk_status vgk_cuda_fail(struct vgk_error *err, cudaError_t e, const char *
 
 #define VGK_CUDA_BAD_INDEX \
     "an index lies outside of what it points into; the model or a value given to it is wrong"
+
+/* Makes the device's context current, unless whoever calls does. */
+static inline cudaError_t vgk_cuda_enter(const struct vgk_device *dev)
+{
+    return dev->in_context ? cudaSuccess : cudaSetDevice(dev->device);
+}
 
 /* frames.c */
 /* A plane's bytes in a row, and its rows; 0 rows: no such plane. */

@@ -56,7 +56,7 @@ void vgk_cuda_flights_close(struct vgk_device *dev, struct vgk_flights **flights
     struct vgk_flights *f = *flights;
     if (!f)
         return;
-    cudaSetDevice(dev->device);
+    vgk_cuda_enter(dev);
     if (f->up)
         cudaStreamSynchronize(f->up);
     cudaStreamSynchronize(dev->stream);
@@ -80,7 +80,7 @@ void vgk_cuda_flights_close(struct vgk_device *dev, struct vgk_flights **flights
 
 static enum vgk_status open_all(struct vgk_device *dev, struct vgk_flights *f, size_t host, struct vgk_error *err)
 {
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     VGK_CUDA_TRY(cudaStreamCreateWithFlags(&f->up, cudaStreamNonBlocking), err);
     VGK_CUDA_TRY(cudaStreamCreateWithFlags(&f->down, cudaStreamNonBlocking), err);
     VGK_CUDA_TRY(cudaHostAlloc((void **)&f->pinned, host, 0), err);
@@ -150,7 +150,7 @@ enum vgk_status vgk_cuda_flight_begin(struct vgk_device *dev, struct vgk_flights
     vgk_cuda_stage(out, g->host_out, &g->out);
     vgk_cuda_stage(out, f->memory, out_there);
     in_there->device = out_there->device = true;
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);
     VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);
     VGK_CUDA_TRY(cudaStreamWaitEvent(dev->stream, g->up, 0), err);
@@ -163,7 +163,7 @@ enum vgk_status vgk_cuda_flight_end(struct vgk_device *dev, struct vgk_flights *
 {
     struct flight *g = &f->flight[k];
     dev->in_flight = false;
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     VGK_CUDA_TRY(cudaMemcpyAsync(g->host_flags, dev->flags, sizeof *dev->flags, cudaMemcpyDeviceToHost, dev->stream), err);
     VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);
     VGK_CUDA_TRY(cudaEventRecord(g->computed, dev->stream), err);
@@ -180,7 +180,7 @@ enum vgk_status vgk_cuda_flight_wait(struct vgk_device *dev, struct vgk_flights 
     struct flight *g = &f->flight[k];
     bool ended = g->ended;
     g->ended = dev->in_flight = false;
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     if (!ended) { /* given up in the middle */
         VGK_CUDA_TRY(cudaStreamSynchronize(f->up), err);
         VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);

@@ -79,7 +79,7 @@ enum vgk_status vgk_cuda_frame_read(struct vgk_device *dev, const struct vgk_fra
     enum vgk_status s = check(dst, src, err);
     if (s)
         return s;
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     stage(src, scratch, &staged);
     if ((s = copy_planes(dev, src, &staged, cudaMemcpyHostToDevice, err)))
         return s;
@@ -98,7 +98,7 @@ enum vgk_status vgk_cuda_frame_write(struct vgk_device *dev, const struct vgk_te
     enum vgk_status s = check(src, dst, err);
     if (s)
         return s;
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     uint8_t *behind = stage(dst, scratch, &staged);
     if (keeps_alpha) {
         stage(alpha, behind, &staged_alpha);

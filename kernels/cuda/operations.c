@@ -308,7 +308,7 @@ static cudaError_t launch(struct vgk_device *dev, const struct vgk_op *op, const
 enum vgk_status vgk_cuda_run(struct vgk_device *dev, const struct vgk_op *op, const void *packed, void *scratch,
                              struct vgk_error *err)
 {
-    cudaError_t e = cudaSetDevice(dev->device);
+    cudaError_t e = vgk_cuda_enter(dev);
     if (e == cudaSuccess && is_product(dev, op)) {
         enum vgk_status s = vgk_cuda_product_run(dev->dnn, MAX_WORKSPACE, op, packed, scratch, dev->stream, err);
         if (s != VGK_ERR_UNSUPPORTED)

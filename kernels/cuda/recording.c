@@ -15,7 +15,7 @@ enum vgk_status vgk_cuda_record_begin(struct vgk_device *dev, struct vgk_error *
     const char *wish = getenv("VIDGEN_CUDA_GRAPH");
     if (wish && !strcmp(wish, "no"))
         return vgk_fail(err, VGK_ERR_UNSUPPORTED, "VIDGEN_CUDA_GRAPH=no");
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     VGK_CUDA_TRY(cudaStreamBeginCapture(dev->stream, cudaStreamCaptureModeThreadLocal), err);
     return VGK_OK;
 }
@@ -41,7 +41,7 @@ enum vgk_status vgk_cuda_record_end(struct vgk_device *dev, struct vgk_recording
 
 enum vgk_status vgk_cuda_replay(struct vgk_device *dev, const struct vgk_recording *r, struct vgk_error *err)
 {
-    VGK_CUDA_TRY(cudaSetDevice(dev->device), err);
+    VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
     VGK_CUDA_TRY(cudaGraphLaunch(r->exec, dev->stream), err);
     return VGK_OK;
 }
@@ -51,7 +51,7 @@ void vgk_cuda_record_free(struct vgk_device *dev, struct vgk_recording **recordi
     struct vgk_recording *r = *recording;
     if (!r)
         return;
-    cudaSetDevice(dev->device);
+    vgk_cuda_enter(dev);
     cudaGraphExecDestroy(r->exec); /* what is under way goes on */
     free(r);
     *recording = NULL;

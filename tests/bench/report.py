@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs all benches and writes docs/performance.md and its plots.  To be run by run.sh.
 
-  report.py BUILD-DIRECTORY CACHE [--seconds 8] [--threads 2] [--only models,sizes,tiles,ops,split,pipeline,process]"""
+  report.py BUILD-DIRECTORY CACHE [--seconds 8] [--threads 2] [--only models,sizes,tiles,plans,ops,split,pipeline,process]"""
 import argparse
 import importlib.util
 import os
@@ -141,6 +141,25 @@ class Report:
                        rows))
         self.plot_tiles("performance-tiles.png", lines)
 
+    def plans(self):
+        self.say("## The planner's choice\n\n`bench-plan`: every way that fits the budget and gives the same bytes, in turn; the choice's "
+                 "CPU time over that of the way with the least median, and the least times of the two.\n\n")
+        rows = []
+        for name, width, height, budgets in (("style3", 1280, 720, (60, 14)), ("upscale2x", 640, 360, (160, 60, 24, 8)),
+                                             ("multistyle26", 640, 360, (60,)), ("realesr-animevideov3-x2", 320, 180, (60, 33))):
+            for budget in budgets if name in self.model else ():
+                out = subprocess.run([self.program("bench-plan"), self.model[name], str(width), str(height), str(budget), "7",
+                                      self.threads], capture_output=True, text=True).stdout
+                way = lambda line: re.match(r". (.*?): ([\d.]+) MiB, CPU ([\d.]+) ms", line).groups()
+                lines = [line for line in out.splitlines() if line[:1] in "* " and "MiB, CPU" in line]
+                end = re.search(r"takes ([\d.]+) of the best's time \(least: ([\d.]+)\), (\d+) ways: (\d+)", out)
+                if not end:
+                    continue
+                choice, best = way(lines[0]), way(lines[int(end.group(4))])
+                rows.append(["%s, %d x %d, %d MiB" % (name, width, height, budget), "%s, %s MiB" % choice[:2], choice[2],
+                             "%s, %s MiB" % best[:2], end.group(1), end.group(2), end.group(3)])
+        self.say(table(["model, frame, budget", "choice", "CPU ms", "best", "ratio", "of least times", "ways"], rows))
+
     def ops(self):
         self.say("## Convolutions\n\n`bench-ops`, one thread: products as written over those that the machine's FMA peak allows "
                  "(above 1: Winograd).\n\n")
@@ -259,7 +278,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clip", default="")
     parser.add_argument("--frames", type=int, default=0)
-    parser.add_argument("--only", default="models,sizes,tiles,ops,pipeline,split,process")
+    parser.add_argument("--only", default="models,sizes,tiles,plans,ops,pipeline,split,process")
     options = parser.parse_args()
     report = Report(options)
     report.machine()

@@ -219,6 +219,64 @@ GST_START_TEST (test_flights)
 }
 GST_END_TEST;
 
+static GstBuffer *
+painted_frame (GstHarness *h, guint step)
+{
+  GstBuffer *frame = gst_harness_create_buffer (h, 36 * 27 * 3);
+  GstMapInfo map;
+
+  fail_unless (gst_buffer_map (frame, &map, GST_MAP_WRITE));
+  for (guint i = 0; i < map.size; i++)
+    map.data[i] = i * step % 251;
+  gst_buffer_unmap (frame, &map);
+  return frame;
+}
+
+/* One frame in style 0, one in style 2, set while the first is on its way. */
+GST_START_TEST (test_parameters_in_flight)
+{
+  GstBuffer *out[2], *alone[2];
+
+  for (gint round = 0; round < 3; round++) { /* 0, 1: one frame in either; 2: both */
+    GstHarness *h = gst_harness_new_parse ("vidgen device=cuda model-file=style3");
+    GstElement *element = gst_harness_find_element (h, "vidgen");
+
+    gst_harness_set_live (h, FALSE);
+    gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=27,framerate=25/1");
+    for (gint i = 0; i < 2; i++) {
+      if (round < 2 && round != i)
+        continue;
+      gst_util_set_object_arg (G_OBJECT (element), "parameters",
+          i ? "p,style_weights=<0.0,0.0,1.0>" : "p,style_weights=<1.0,0.0,0.0>");
+      fail_unless_equals_int (gst_harness_push (h, painted_frame (h, 5)), GST_FLOW_OK);
+    }
+    fail_unless (gst_harness_push_event (h, gst_event_new_eos ()));
+    for (gint i = 0; i < 2; i++) {
+      if (round < 2 && round != i)
+        continue;
+      *(round < 2 ? &alone[i] : &out[i]) = gst_harness_pull (h);
+    }
+    gst_object_unref (element);
+    gst_harness_teardown (h);
+  }
+  for (gint i = 0; i < 2; i++) {
+    GstMapInfo a, b;
+
+    fail_unless (gst_buffer_map (alone[i], &a, GST_MAP_READ) && gst_buffer_map (out[i], &b, GST_MAP_READ));
+    fail_unless_equals_int (a.size, b.size);
+    fail_unless (memcmp (a.data, b.data, a.size) == 0, "frame %d", i);
+    gst_buffer_unmap (alone[i], &a);
+    fail_unless (gst_buffer_map (alone[!i], &a, GST_MAP_READ) && memcmp (a.data, b.data, a.size) != 0);
+    gst_buffer_unmap (alone[!i], &a);
+    gst_buffer_unmap (out[i], &b);
+  }
+  for (gint i = 0; i < 2; i++) {
+    gst_buffer_unref (alone[i]);
+    gst_buffer_unref (out[i]);
+  }
+}
+GST_END_TEST;
+
 /* In a live pipeline nothing waits for the next frame. */
 GST_START_TEST (test_no_flights_live)
 {
@@ -226,10 +284,7 @@ GST_START_TEST (test_no_flights_live)
 
   gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=27,framerate=25/1");
   for (guint n = 1; n < 4; n++) {
-    GstBuffer *frame = gst_harness_create_buffer (h, 36 * 27 * 3);
-
-    gst_buffer_memset (frame, 0, n * 50, 36 * 27 * 3);
-    fail_unless_equals_int (gst_harness_push (h, frame), GST_FLOW_OK);
+    fail_unless_equals_int (gst_harness_push (h, painted_frame (h, n)), GST_FLOW_OK);
     fail_unless_equals_int (gst_harness_buffers_received (h), n);
   }
   gst_harness_teardown (h);
@@ -297,6 +352,7 @@ cuda_suite (void)
   tcase_add_test (tc, test_auto);
   tcase_add_test (tc, test_refusals);
   tcase_add_test (tc, test_flights);
+  tcase_add_test (tc, test_parameters_in_flight);
   tcase_add_test (tc, test_no_flights_live);
   tcase_add_test (tc, test_lost);
   tcase_add_test (tc, test_side_by_side);

@@ -248,7 +248,17 @@ GST_START_TEST (test_budget)
 }
 GST_END_TEST;
 
-/* The same with queues, from which caps that were refused come again with each buffer: still one error. */
+/* Products of bf16 where the CPU's kernels have none. */
+GST_START_TEST (test_no_bf16)
+{
+  g_setenv ("VIDGEN_CPU", "generic", TRUE);
+  expect_error (SOURCE " ! vidgen device=cpu precision=bf16 ! " SINK, GST_STREAM_ERROR, GST_STREAM_ERROR_CODEC_NOT_FOUND,
+      WORDS ("precision=bf16", "AVX512-BF16", "fp32 or auto"));
+  g_unsetenv ("VIDGEN_CPU");
+}
+GST_END_TEST;
+
+/* One error with queues, too, from which caps that were refused come again with each buffer: still one error. */
 GST_START_TEST (test_one_error_through_queues)
 {
   expect_error (SOURCE " ! queue ! vidgenmodel max-device-memory=100000 ! queue ! " SINK, GST_RESOURCE_ERROR,
@@ -332,6 +342,7 @@ errors_suite (void)
   tcase_add_test (cases, test_unknown_operator);
   tcase_add_test (cases, test_impossible_tiles);
   tcase_add_test (cases, test_budget);
+  tcase_add_test (cases, test_no_bf16);
   tcase_add_test (cases, test_one_error_through_queues);
   tcase_add_test (cases, test_tiles_of_another_size);
   tcase_add_test (cases, test_again_after_an_error);

@@ -2,30 +2,8 @@
 /* With the leaks tracer: nothing lives on after a pipeline, however it ended. */
 #include <gst/check/gstcheck.h>
 
+#include "live_objects.h"
 #include "time_nets.h"
-
-static guint
-live_objects (gchar **text)
-{
-  GList *tracers, *l;
-  GstStructure *live = NULL;
-  const GValue *list;
-  guint n;
-
-  /* The tracer would take a reference to a task that is just ending. */
-  gst_task_cleanup_all ();
-  tracers = gst_tracing_get_active_tracers ();
-  for (l = tracers; l && !live; l = l->next)
-    if (g_str_equal (G_OBJECT_TYPE_NAME (l->data), "GstLeaksTracer"))
-      g_signal_emit_by_name (l->data, "get-live-objects", &live);
-  g_list_free_full (tracers, gst_object_unref);
-  fail_unless (live != NULL, "no leaks tracer");
-  list = gst_structure_get_value (live, "live-objects-list");
-  n = gst_value_list_get_size (list);
-  *text = gst_structure_to_string (live);
-  gst_structure_free (live);
-  return n;
-}
 
 static const gchar *sections[] = {
     "vidgenchunk tile-width=64 overlap-x=8 ! vidgenstitch",

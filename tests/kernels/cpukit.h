@@ -6,7 +6,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kit.h"
 
-/* isa: "generic", "avx2", "avx512"; NULL when the machine has not got it. */
+/* isa: "generic", "avx2", "avx512", "avx512bf16", "amx"; NULL when the machine has not got it. */
 static inline struct vgk_device *cpukit_open(const char *isa, int threads)
 {
     struct vgk_device *dev = NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Models for which Winograd's rounding is too much take direct products by themselves. */
 #include "kit.h"
+#include "model/model_internal.h"
 #include "model/trial.h"
 #include "nets.h"
 #include "onnx_write.h"
@@ -114,6 +115,45 @@ static void windows(void)
     check(MOST_FRAMES, 0x1p20f, true);
 }
 
+/* A model that no plan was made of.  What the trial takes stays in the budget, which is the least that will do or more; with
+ * no room for it products are direct, and the plan says so. */
+static void within_the_budget(void)
+{
+    int refused = 0, tried = 0, untried = 0;
+    for (size_t budget = 8000; budget < 600000; budget += budget / 24) {
+        struct vg_model *model = model_make(1, 1);
+        struct vg_plan *plan = NULL;
+        struct vgk_error err = {{0}};
+        struct vg_plan_request r = {.width = W, .height = H, .overlap_x = -1, .overlap_y = -1, .max_bytes = budget};
+        enum vgk_status s = vg_plan_make(model, &vgk_cpu, device, &r, &plan, &err);
+        expectf(model->trial_peak <= budget, "%zu of %zu bytes", model->trial_peak, budget);
+        expectf(s == VGK_OK || s == VGK_ERR_NOMEM, "%s", err.text);
+        refused += s == VGK_ERR_NOMEM;
+        if (s && strstr(err.text, "set it to ")) { /* what it says will do does, though the trial has other room then */
+            r.max_bytes = (size_t)strtoull(strstr(err.text, "set it to ") + strlen("set it to "), NULL, 10);
+            struct vgk_error told = err;
+            expectf(r.max_bytes > budget && vg_plan_make(model, &vgk_cpu, device, &r, &plan, &err) == VGK_OK, "%s", told.text);
+            vg_plan_free(&plan);
+        }
+        if (!s) {
+            const struct vg_plan_info *info = vg_plan_info(plan);
+            bool no_room = strstr(info->ways, "no room to try");
+            expect(info->arena_bytes <= budget && no_room == (info->winograd_error_steps < 0));
+            expectf(!no_room || (info->direct && !plan->program->blocks), "%zu", budget);
+            expect(no_room || model->trial_peak > 0);
+            tried += !no_room;
+            untried += no_room;
+            /* One that asks with more room tries. */
+            struct vg_plan *more = plan_make(model, device, 0);
+            expect(vg_plan_info(more)->winograd_error_steps > 0 && more->program->blocks && !vg_plan_info(more)->direct);
+            vg_plan_free(&more);
+        }
+        vg_plan_free(&plan);
+        vg_model_unref(&model);
+    }
+    expectf(refused && tried && untried, "%d, %d, %d", refused, tried, untried);
+}
+
 int main(void)
 {
     if (vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &device, NULL) ||
@@ -122,6 +162,7 @@ int main(void)
     run(harmless);
     run(cancelling);
     run(windows);
+    run(within_the_budget);
     vgk_cpu.close(&device);
     vgk_cpu.close(&exact_device);
     return kit_done();

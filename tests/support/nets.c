@@ -587,7 +587,8 @@ bool nets_start(struct nets_player *p, struct vg_model *m, struct vgk_device *cp
     expectf(vg_run_open(p->plan, &p->run, &err) == VGK_OK, "%s", err.text);
     size_t taken = vgk_cpu.bytes_now(cpu) - before, planned = vg_plan_info(p->plan)->arena_bytes;
     expectf(taken == planned, "%zu bytes taken, %zu planned", taken, planned);
-    p->out = nets_picture(VGK_FRAME_PACKED, r->width, r->height, false);
+    const struct vg_grid *g = vg_plan_info(p->plan)->grid;
+    p->out = nets_picture(VGK_FRAME_PACKED, vg_axis_scale(&g->x, r->width), vg_axis_scale(&g->y, r->height), false);
     return p->run;
 }
 

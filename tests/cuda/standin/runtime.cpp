@@ -10,6 +10,7 @@
  * Threads may call at the same time; one lock makes them take turns. */
 #include "standin.h"
 
+#include "contexts.h"
 #include "counters.h"
 
 #include <cstdio>
@@ -50,7 +51,13 @@ struct graph {
 
 struct stream {
     std::deque<work> queue;
-    graph *capture = nullptr;
+    void *context;
+    graph *capture;
+};
+
+struct block {
+    size_t bytes;
+    void *context;
 };
 
 static std::recursive_mutex lock;
@@ -59,7 +66,8 @@ static std::set<event *> events;
 static std::set<graph *> graphs; /* and executable ones */
 static int capturing; /* streams */
 static long n_launches;
-static std::map<char *, size_t> device_blocks, pinned_blocks;
+static std::map<char *, block> device_blocks, pinned_blocks;
+static thread_local void *context; /* the current one; NULL: the primary */
 static size_t device_bytes;
 static cudaError_t last_error;
 static int open_depth;
@@ -71,6 +79,7 @@ static long setting(const char *name, long otherwise)
     return text && *text ? atol(text) : otherwise;
 }
 
+static int devices() { return (int)setting("VIDGEN_STANDIN_DEVICES", 1); }
 static int seed() { return (int)setting("VIDGEN_STANDIN_SEED", 0); }
 
 static unsigned next_random()
@@ -111,27 +120,29 @@ static bool refused()
     if (call()) \
         return done(cudaErrorDevicesUnavailable)
 
-static void open_memory()
+/* For work of a context: its own. */
+static void open_memory(void *of)
 {
     if (!open_depth++)
         for (auto &b : device_blocks)
-            ASAN_UNPOISON_MEMORY_REGION(b.first, b.second);
+            if (b.second.context == of)
+                ASAN_UNPOISON_MEMORY_REGION(b.first, b.second.bytes);
 }
 
 static void close_memory()
 {
     if (!--open_depth)
         for (auto &b : device_blocks)
-            ASAN_POISON_MEMORY_REGION(b.first, b.second);
+            ASAN_POISON_MEMORY_REGION(b.first, b.second.bytes);
 }
 
-static bool within(std::map<char *, size_t> &blocks, const void *p, size_t n)
+static const block *within(std::map<char *, block> &blocks, const void *p, size_t n)
 {
     auto i = blocks.upper_bound((char *)p);
     if (i == blocks.begin())
-        return false;
+        return nullptr;
     --i;
-    return (char *)p + n <= i->first + i->second;
+    return (char *)p + n <= i->first + i->second.bytes ? &i->second : nullptr;
 }
 
 static bool runnable(stream *s)
@@ -144,7 +155,7 @@ static void run_one(stream *s)
     work w = std::move(s->queue.front());
     s->queue.pop_front();
     if (w.body) {
-        open_memory();
+        open_memory(s->context);
         w.body();
         close_memory();
     }
@@ -217,6 +228,10 @@ void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t
         done(cudaErrorDevicesUnavailable);
         return;
     }
+    if (known(s)->context != context) {
+        done(cudaErrorInvalidResourceHandle);
+        return;
+    }
     unsigned long n = (unsigned long)block.x * block.y * block.z;
     if (!n || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > 2147483647u || grid.y > 65535 ||
         grid.z > 65535 || shared > 48 * 1024) {
@@ -237,9 +252,12 @@ static cudaError_t copy(char *to, size_t to_pitch, const char *from, size_t from
         return cudaSuccess;
     size_t to_bytes = to_pitch * (rows - 1) + width, from_bytes = from_pitch * (rows - 1) + width;
     bool up = kind == cudaMemcpyHostToDevice, down = kind == cudaMemcpyDeviceToHost;
-    if (within(device_blocks, to, to_bytes) == down || within(device_blocks, from, from_bytes) == up ||
-        to_pitch < width || from_pitch < width)
+    const block *to_block = within(device_blocks, to, to_bytes), *from_block = within(device_blocks, from, from_bytes);
+    if (!to_block != down || !from_block != up || to_pitch < width || from_pitch < width)
         return done(cudaErrorInvalidValue);
+    if (known(s)->context != context || (to_block && to_block->context != context) ||
+        (from_block && from_block->context != context))
+        return done(cudaErrorInvalidResourceHandle);
     if ((up && !within(pinned_blocks, from, from_bytes)) || (down && !within(pinned_blocks, to, to_bytes)))
         NOT_CAPTURED(s);
     if (up && !within(pinned_blocks, from, from_bytes)) {
@@ -267,6 +285,19 @@ using namespace standin;
 
 extern "C" {
 
+void standin_use_context(void *c) { context = c; }
+
+int standin_context_use(void *c)
+{
+    std::lock_guard<std::recursive_mutex> guard(lock);
+    int n = 0;
+    for (auto &b : device_blocks)
+        n += b.second.context == c;
+    for (stream *s : streams)
+        n += s->context == c;
+    return n;
+}
+
 cudaError_t CUDARTAPI cudaDriverGetVersion(int *v)
 {
     *v = (int)setting("VIDGEN_STANDIN_DRIVER", CUDART_VERSION);
@@ -284,7 +315,7 @@ cudaError_t CUDARTAPI cudaGetDeviceCount(int *n)
     CALL();
     int driver;
     cudaDriverGetVersion(&driver);
-    *n = driver ? 1 : 0;
+    *n = driver ? devices() : 0;
     return done(driver < CUDART_VERSION / 1000 * 1000 ? cudaErrorInsufficientDriver : cudaSuccess);
 }
 
@@ -296,13 +327,14 @@ cudaError_t CUDARTAPI cudaGetDeviceProperties(struct cudaDeviceProp *p, int devi
     p->major = 8;
     p->minor = 6;
     p->totalGlobalMem = (size_t)setting("VIDGEN_STANDIN_MEMORY", 2l << 30);
-    return done(device ? cudaErrorInvalidDevice : cudaSuccess);
+    return done(device < devices() ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t CUDARTAPI cudaSetDevice(int device)
 {
     CALL();
-    return done(device ? cudaErrorInvalidDevice : cudaSuccess);
+    context = nullptr;
+    return done(device < devices() ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
@@ -322,7 +354,7 @@ cudaError_t CUDARTAPI cudaMalloc(void **p, size_t n)
         posix_memalign((void **)&block, 256, n ? n : 1))
         return done(cudaErrorMemoryAllocation);
     memset(block, 0xff, n);
-    device_blocks[block] = n;
+    device_blocks[block] = {n, context};
     device_bytes += n;
     ASAN_POISON_MEMORY_REGION(block, n);
     *p = block;
@@ -337,10 +369,12 @@ cudaError_t CUDARTAPI cudaFree(void *p)
         return cudaSuccess;
     if (i == device_blocks.end())
         fail("a block is freed that is no device memory");
+    if (i->second.context != context)
+        fail("a block is freed in another context than its own");
     while (run_any()) /* it waits for everything */
         ;
-    ASAN_UNPOISON_MEMORY_REGION(i->first, i->second);
-    device_bytes -= i->second;
+    ASAN_UNPOISON_MEMORY_REGION(i->first, i->second.bytes);
+    device_bytes -= i->second.bytes;
     device_blocks.erase(i);
     free(p);
     return cudaSuccess;
@@ -352,7 +386,7 @@ cudaError_t CUDARTAPI cudaHostAlloc(void **p, size_t n, unsigned flags)
     NOT_CAPTURED(nullptr);
     if (refused() || posix_memalign(p, 256, n ? n : 1))
         return done(cudaErrorMemoryAllocation);
-    pinned_blocks[(char *)*p] = n;
+    pinned_blocks[(char *)*p] = {n, context};
     return cudaSuccess;
 }
 
@@ -380,7 +414,7 @@ cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t n, cudaMemcp
     NOT_CAPTURED(nullptr);
     while (run_any())
         ;
-    stream once;
+    stream once = {{}, context, nullptr};
     streams.insert(&once);
     cudaError_t e = copy((char *)to, n, (const char *)from, n, n, 1, kind, (cudaStream_t)&once);
     run_until([&] { return once.queue.empty(); });
@@ -398,8 +432,11 @@ cudaError_t CUDARTAPI cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *f
 cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s)
 {
     CALL();
-    if (!within(device_blocks, p, n))
+    const block *b = within(device_blocks, p, n);
+    if (!b)
         return done(cudaErrorInvalidValue);
+    if (b->context != context || known(s)->context != context)
+        return done(cudaErrorInvalidResourceHandle);
     push(s, [=] { memset(p, value, n); });
     return cudaSuccess;
 }
@@ -407,7 +444,7 @@ cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
 {
     CALL();
-    stream *made = new stream;
+    stream *made = new stream{{}, context, nullptr};
     streams.insert(made);
     *s = (cudaStream_t)made;
     return cudaSuccess;
@@ -560,6 +597,7 @@ const char *CUDARTAPI cudaGetErrorString(cudaError_t e)
     case cudaSuccess: return "no error";
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
     case cudaErrorInvalidDevice: return "invalid device ordinal";
     case cudaErrorInvalidConfiguration: return "invalid configuration argument";
     case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";

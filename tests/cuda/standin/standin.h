@@ -4,6 +4,7 @@
  *
  * Environment, read when it is needed, so a test may set it at any time:
  *     VIDGEN_STANDIN_SEED=n      order of threads and streams: 0 ascending, 1 descending, n > 1 random
+ *     VIDGEN_STANDIN_DEVICES=n   how many devices there are (default 1)
  *     VIDGEN_STANDIN_MEMORY=n    bytes of device memory (default 2 GiB)
  *     VIDGEN_STANDIN_DRIVER=n    what the driver says its version is (default: the runtime's; 0: no driver)
  *     VIDGEN_STANDIN_NOMEM=n     there is no memory for the n-th allocation from now on, on the device or pinned
