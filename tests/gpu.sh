@@ -138,15 +138,15 @@ fi
 median() { sed -n 's/.*median \([0-9.]*\) ms.*/\1/p' "$build/gpu.out" | tail -n 1; }
 for size in $sizes; do
     for model in $models; do
-        name=$(basename "$model" .onnx) pixels=$(echo "$size" | tr x ' ')
+        short=$(basename "$model" .onnx) pixels=$(echo "$size" | tr x ' ')
         # shellcheck disable=SC2086
-        try "time/$name/$size" 30 "$build/tests/cuda/gpu" time "$model" $pixels "$seconds"
+        try "time/$short/$size" 30 "$build/tests/cuda/gpu" time "$model" $pixels "$seconds"
         ours=$(median)
         bytes=$(sed -n 's/.*; \([0-9]*\) bytes$/\1/p' "$build/gpu.out")
         # shellcheck disable=SC2086
-        try "onnxruntime/$name/$size" 30 "$python" tests/cuda/gpu_ort.py "$model" $pixels "$seconds"
+        try "onnxruntime/$short/$size" 30 "$python" tests/cuda/gpu_ort.py "$model" $pixels "$seconds"
         theirs=$(median)
-        printf '%-24s %-10s %10s %12s %14s\n' "$name" "$size" "${ours:--}" "${theirs:--}" "${bytes:--}" >>"$table"
+        printf '%-24s %-10s %10s %12s %14s\n' "$short" "$size" "${ours:--}" "${theirs:--}" "${bytes:--}" >>"$table"
     done
 done
 
