@@ -40,13 +40,28 @@ gst_vidgen_caps_other_memory (const GstCaps *caps)
 
 /* ---- contexts ---- */
 
+/* Without a driver the library's other functions abort.  Built before memory had streams, and run since: what comes may
+ * not be complete yet, and we could not know, so there are no frames in CUDA memory then. */
+static gboolean
+can_use (void)
+{
+  guint major, minor, micro, nano;
+
+  gst_version (&major, &minor, &micro, &nano);
+  if (!GST_VIDGEN_CUDA_STREAMS && minor >= 23) {
+    GST_WARNING ("built for GStreamer before 1.24, running with %u.%u: no frames in CUDA memory; build it again", major,
+        minor);
+    return FALSE;
+  }
+  return gst_cuda_load_library ();
+}
+
 void
 gst_vidgen_cuda_ensure (GstElement *element, gint device, GstObject **context)
 {
   if (*context && device >= 0 && gst_vidgen_cuda_device (*context) != device)
     gst_clear_object (context);
-  /* Without a driver the other functions abort. */
-  if (!*context && gst_cuda_load_library ()) {
+  if (!*context && can_use ()) {
     gst_cuda_memory_init_once ();
     gst_cuda_ensure_element_context (element, device, (GstCudaContext **) context);
   }
@@ -55,7 +70,7 @@ gst_vidgen_cuda_ensure (GstElement *element, gint device, GstObject **context)
 void
 gst_vidgen_cuda_set_context (GstElement *element, GstContext *message, gint device, GstObject **context)
 {
-  if (gst_cuda_load_library ())
+  if (can_use ())
     gst_cuda_handle_set_context (element, message, device, (GstCudaContext **) context);
 }
 
