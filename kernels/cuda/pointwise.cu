@@ -383,7 +383,7 @@ __device__ static inline void cu_operand(const struct cu_args &a, const struct c
     }
 }
 
-__global__ void __launch_bounds__(CU_THREADS) chain_kernel(struct cu_args a, struct cu_rows r, struct cu_chain c)
+__global__ void __launch_bounds__(CU_THREADS, 1) chain_kernel(struct cu_args a, struct cu_rows r, struct cu_chain c)
 {
     int64_t at[VGK_LOOP_TENSORS];
     float v[CU_PIECE], w[CU_PIECE], kept[VGK_CHAIN_MOST][CU_PIECE];
