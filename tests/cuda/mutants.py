@@ -116,8 +116,6 @@ MUTANTS = [
     ("flight-flags-stay", "flights.c",
      "    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);\n"
      "    VGK_CUDA_TRY(cudaEventRecord", "    VGK_CUDA_TRY(cudaEventRecord", FLIGHTS),
-    ("flight-closed-under-way", "flights.c", "    cudaStreamSynchronize(dev->stream);\n    if (f->down)\n"
-     "        cudaStreamSynchronize(f->down);\n", "", FLIGHTS),
     ("recording-not-freed", "recording.c", "    cudaGraphExecDestroy(r->exec); /* what is under way goes on */\n", "", FLIGHTS),
     ("recording-never-ends", "recording.c", "cudaStreamEndCapture(dev->stream, &graph);", "cudaErrorUnknown;", FLIGHTS),
     ("move-the-wrong-way", "backend.c", "on_device(dev, to) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost",
