@@ -186,8 +186,10 @@ static void convolutions(void)
         struct vgk_op op = conv_of(&s, in, &out);
         struct vgk_need need;
         double worst = 0, off = 0;
-        if (out.dim[2] < 1 || out.dim[3] < 1)
+        if (out.dim[2] < 1 || out.dim[3] < 1) {
+            free(in[0].data), free(in[1].data), free(in[2].data), free(out.data);
             continue;
+        }
         expect(vgk_cpu.need(sets[k % 2], &op, &need, NULL) == VGK_OK && need.bf16 && need.lattice[1] == 1 && need.how);
         expect(cpukit_run(sets[k % 2], &op, NULL) == VGK_OK);
         taken++;

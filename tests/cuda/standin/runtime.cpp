@@ -98,12 +98,27 @@ static cudaError_t done(cudaError_t e)
     return e;
 }
 
-/* A call of the runtime: counted, and true when the device is lost. */
+static void leave(const work &w)
+{
+    if (w.wait)
+        w.wait->waits--;
+    if (w.record && w.record->reached < w.generation)
+        w.record->reached = w.generation;
+}
+
+/* A call of the runtime: counted, and true when the device is lost.  It then touches no memory any more. */
 static bool call()
 {
     long fail_at = setting("VIDGEN_STANDIN_FAIL", 0);
     calls = fail_at ? calls + 1 : 0;
-    return fail_at && calls >= fail_at;
+    if (!fail_at || calls < fail_at)
+        return false;
+    for (stream *s : streams) {
+        for (const work &w : s->queue)
+            leave(w);
+        s->queue.clear();
+    }
+    return true;
 }
 
 /* An allocation: counted, and true for the one that there is no memory for. */
@@ -159,10 +174,7 @@ static void run_one(stream *s)
         w.body();
         close_memory();
     }
-    if (w.wait)
-        w.wait->waits--;
-    if (w.record && w.record->reached < w.generation)
-        w.record->reached = w.generation;
+    leave(w);
 }
 
 static bool run_any()
