@@ -5,7 +5,7 @@ BUILD_PACKAGES='gcc libc6-dev meson ninja-build pkg-config libgstreamer1.0-dev l
 libprotobuf-c-dev protobuf-c-compiler'
 RUN_PACKAGES='gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad
 gstreamer1.0-plugins-ugly gstreamer1.0-libav python3 python3-pip ca-certificates'
-TEST_PACKAGES='libonnx-testdata python3-venv ffmpeg libgstreamer-plugins-bad1.0-dev'
+TEST_PACKAGES='g++ libonnx-testdata python3-venv ffmpeg libgstreamer-plugins-bad1.0-dev'
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/vidgen
 
