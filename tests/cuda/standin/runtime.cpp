@@ -13,12 +13,14 @@
 #include "contexts.h"
 #include "counters.h"
 
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -31,6 +33,39 @@
 namespace standin {
 
 void run_grid(const char *name, dim3 grid, dim3 block, int seed, std::function<void()> &body);
+
+/* Recursive, and whoever comes first has it first: a thread that always has work would keep others out for good. */
+class fair_mutex {
+public:
+    void lock()
+    {
+        std::unique_lock<std::mutex> guard(mutex);
+        if (depth && owner == std::this_thread::get_id()) {
+            depth++;
+            return;
+        }
+        unsigned long mine = next++;
+        turn.wait(guard, [&] { return mine == serving && !depth; });
+        owner = std::this_thread::get_id();
+        depth = 1;
+    }
+
+    void unlock()
+    {
+        std::lock_guard<std::mutex> guard(mutex);
+        if (--depth)
+            return;
+        serving++;
+        turn.notify_all();
+    }
+
+private:
+    std::mutex mutex;
+    std::condition_variable turn;
+    std::thread::id owner;
+    unsigned long next = 0, serving = 0;
+    int depth = 0;
+};
 
 struct event {
     unsigned long recorded = 0, reached = 0;
@@ -60,7 +95,7 @@ struct block {
     void *context;
 };
 
-static std::recursive_mutex lock;
+static fair_mutex lock;
 static std::set<stream *> streams;
 static std::set<event *> events;
 static std::set<graph *> graphs; /* and executable ones */
@@ -131,7 +166,7 @@ static bool refused()
 }
 
 #define CALL() \
-    std::lock_guard<std::recursive_mutex> guard(lock); \
+    std::lock_guard<fair_mutex> guard(lock); \
     if (call()) \
         return done(cudaErrorDevicesUnavailable)
 
@@ -235,7 +270,7 @@ static bool breaks_capture(cudaStream_t s)
 
 void launch(const char *name, dim3 grid, dim3 block, size_t shared, cudaStream_t s, std::function<void()> body)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock);
+    std::lock_guard<fair_mutex> guard(lock);
     if (call()) {
         done(cudaErrorDevicesUnavailable);
         return;
@@ -301,7 +336,7 @@ void standin_use_context(void *c) { context = c; }
 
 int standin_context_use(void *c)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock);
+    std::lock_guard<fair_mutex> guard(lock);
     int n = 0;
     for (auto &b : device_blocks)
         n += b.second.context == c;
@@ -375,7 +410,7 @@ cudaError_t CUDARTAPI cudaMalloc(void **p, size_t n)
 
 cudaError_t CUDARTAPI cudaFree(void *p)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock); /* works on a lost device, as everything that gives back */
+    std::lock_guard<fair_mutex> guard(lock); /* works on a lost device, as everything that gives back */
     auto i = device_blocks.find((char *)p);
     if (!p)
         return cudaSuccess;
@@ -406,7 +441,7 @@ cudaError_t CUDARTAPI cudaMallocHost(void **p, size_t n) { return cudaHostAlloc(
 
 cudaError_t CUDARTAPI cudaFreeHost(void *p)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock);
+    std::lock_guard<fair_mutex> guard(lock);
     if (p && !pinned_blocks.erase((char *)p))
         fail("a block is freed that is no pinned memory");
     free(p);
@@ -472,7 +507,7 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 
 cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock);
+    std::lock_guard<fair_mutex> guard(lock);
     run_until([&] { return known(s)->queue.empty(); });
     streams.erase((stream *)s);
     delete (stream *)s;
@@ -518,7 +553,7 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t e)
 
 cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock);
+    std::lock_guard<fair_mutex> guard(lock);
     event *v = known(e);
     run_until([&] { return !v->waits && v->reached >= v->recorded; }); /* it may be destroyed before it is reached */
     events.erase(v);
@@ -538,7 +573,7 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCapt
 
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *g)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock);
+    std::lock_guard<fair_mutex> guard(lock);
     graph *made = known(s)->capture;
     *g = nullptr;
     if (!made)
@@ -583,7 +618,7 @@ cudaError_t CUDARTAPI cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
 
 static cudaError_t drop_graph(void *g)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock);
+    std::lock_guard<fair_mutex> guard(lock);
     delete known_graph(g);
     graphs.erase((graph *)g);
     return cudaSuccess;
@@ -597,7 +632,7 @@ int standin_graphs(void) { return (int)graphs.size(); }
 
 cudaError_t CUDARTAPI cudaGetLastError(void)
 {
-    std::lock_guard<std::recursive_mutex> guard(lock);
+    std::lock_guard<fair_mutex> guard(lock);
     cudaError_t e = last_error;
     last_error = cudaSuccess;
     return e;
