@@ -270,7 +270,7 @@ GST_END_TEST;
 static Play *
 start_endless (GstCudaContext *shared)
 {
-  Play *play = play_new ("videotestsrc is-live=true ! video/x-raw,format=I420,width=36,height=28,framerate=100/1 ! "
+  Play *play = play_new ("videotestsrc is-live=true ! video/x-raw,format=I420,width=36,height=28,framerate=10/1 ! "
                          "queue ! cudaupload ! " IN_CUDA " ! vidgen device=cuda model-file=upscale2x ! " IN_CUDA " ! "
                          "queue ! cudadownload ! video/x-raw ! " SINK);
 
