@@ -359,13 +359,14 @@ gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile,
   if (!map_frames (engine, in_info, &in, 0, 1, GST_MAP_READ, error))
     return FALSE;
   gst_vidgen_frame_from_video (&form, &dst);
-  if (tile && !engine->whole) {
+  if (engine->whole)
+    tile = NULL;
+  if (tile) {
     clip_input (tile, src);
     clip_output (tile, &dst);
   }
   gst_vidgen_cuda_push (engine->context);
-  status = vg_run_start (engine->run, tile && !engine->whole ? tile->column : 0, tile && !engine->whole ? tile->row : 0,
-      src, colour, &dst, &err);
+  status = vg_run_start (engine->run, tile ? tile->column : 0, tile ? tile->row : 0, src, colour, &dst, &err);
   gst_vidgen_cuda_pop (engine->context);
   unmap_frames (engine, 0, 1);
   if (status != VGK_OK)
@@ -408,7 +409,6 @@ gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, c
 {
   gint window = gst_vidgen_engine_info (engine)->window, emit = gst_vidgen_engine_info (engine)->emit;
   struct vgk_frame *src = engine->frames, *dst = src + window;
-  gint column = 0, row = 0;
   struct vgk_error err = {{0}};
   enum vgk_status status;
 
@@ -418,16 +418,16 @@ gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, c
     unmap_frames (engine, 0, window);
     return FALSE;
   }
-  if (tile && !engine->whole) {
-    column = tile->column;
-    row = tile->row;
+  if (engine->whole)
+    tile = NULL;
+  if (tile) {
     for (gint i = 0; i < window; i++)
       clip_input (tile, &src[i]);
     for (gint i = 0; i < emit; i++)
       clip_output (tile, &dst[i]);
   }
   gst_vidgen_cuda_push (engine->context);
-  status = vg_run_tile (engine->run, column, row, src, colour, dst, &err);
+  status = vg_run_tile (engine->run, tile ? tile->column : 0, tile ? tile->row : 0, src, colour, dst, &err);
   gst_vidgen_cuda_pop (engine->context);
   for (gint i = 0; i < emit; i++)
     extend_edges (&engine->mapped[window + i], &dst[i]);

@@ -113,36 +113,13 @@ static void frames(void)
 
 /* --- models --- */
 
-struct planned {
-    const struct vgk_backend *backend;
-    struct vg_plan *plan;
-    struct vg_run *run;
-};
-
 static enum vgk_status open_plan(const struct vgk_backend *backend, struct vg_model *m, struct vg_plan_request r,
-                                 struct planned *p, struct vgk_error *err)
+                                 struct nets_planned *p, struct vgk_error *err)
 {
-    struct vgk_device *dev = backend == &vgk_cpu ? cpu : cuda;
-    *p = (struct planned){backend, NULL, NULL};
-    r.overlap_x = r.overlap_y = -1;
-    size_t before = backend->bytes_now(dev);
-    enum vgk_status s = vg_plan_make(m, backend, dev, &r, &p->plan, err);
-    expectf(backend->bytes_now(dev) == before, "a plan takes %zu bytes", backend->bytes_now(dev) - before);
-    if (!s)
-        s = vg_run_open(p->plan, &p->run, err);
-    if (!s)
-        expectf(backend->bytes_now(dev) - before == vg_plan_info(p->plan)->arena_bytes, "%zu bytes taken, %zu foretold",
-                backend->bytes_now(dev) - before, vg_plan_info(p->plan)->arena_bytes);
-    return s;
+    return nets_plan(p, m, backend, backend == &vgk_cpu ? cpu : cuda, r, err);
 }
 
-static void close_plan(struct planned *p)
-{
-    vg_run_close(&p->run);
-    vg_plan_free(&p->plan);
-}
-
-static struct nets_picture result(const struct planned *p, const struct nets_picture *in)
+static struct nets_picture result(const struct nets_planned *p, const struct nets_picture *in)
 {
     const struct vg_grid *g = vg_plan_info(p->plan)->grid;
     struct nets_picture out = nets_picture(in->f.layout, vg_axis_scale(&g->x, g->x.frame), vg_axis_scale(&g->y, g->y.frame), false);
@@ -152,28 +129,6 @@ static struct nets_picture result(const struct planned *p, const struct nets_pic
     return out;
 }
 
-static int largest_difference(const struct nets_picture *a, const struct nets_picture *b, int *n)
-{
-    int most = 0;
-    *n = 0;
-    for (size_t i = 0; i < a->bytes; i++) {
-        int d = abs(a->data[i] - b->data[i]);
-        *n += d > 0;
-        most = d > most ? d : most;
-    }
-    return most;
-}
-
-static struct vg_model *load(const char *name)
-{
-    struct vg_model *m = NULL;
-    struct vgk_error err = {{0}};
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s.onnx", models_dir, name);
-    expectf(vg_model_load(path, &m, &err) == VGK_OK, "%s", err.text);
-    return m;
-}
-
 /* In single precision as the CPU; in half up to `most` steps of 255 off; bytes as foretold; tiles and bands as the whole. */
 static void check_model(const char *name, struct vg_model *m, int width, int height, enum vgk_frame_layout layout, bool tiles,
                         int most)
@@ -181,7 +136,7 @@ static void check_model(const char *name, struct vg_model *m, int width, int hei
     struct nets_picture in = nets_picture(layout, width, height, true);
     struct vgk_error err = {{0}};
     struct vg_plan_request r = {.width = width, .height = height, .precision = VG_PRECISION_FP32};
-    struct planned on_cpu, whole, other;
+    struct nets_planned on_cpu, whole, other;
     int chroma = r.chroma_x = r.chroma_y = layout == VGK_FRAME_I420 ? 2 : 1;
     if (open_plan(&vgk_cpu, m, r, &on_cpu, &err)) {
         free(in.data);
@@ -200,7 +155,7 @@ static void check_model(const char *name, struct vg_model *m, int width, int hei
             n_chains[half] += whole.plan->program->steps[i].op.kind == VGK_OP_CHAIN;
         expect(vg_plan_info(whole.plan)->precision == (half ? VG_PRECISION_FP16 : VG_PRECISION_FP32));
         struct nets_picture got = result(&whole, &in);
-        int d = largest_difference(&want, &got, &n);
+        int d = nets_difference(&want, &got, &n);
         expectf(d <= (half ? most : 1) && n <= (int)want.bytes / (half ? 4 : 200), "%s %dx%d %s: %d values of %zu differ, by up to %d", name,
                 width, height, half ? "half" : "single", n, want.bytes, d);
         for (int way = 0; way < 2; way++) { /* tiles, bands */
@@ -214,23 +169,23 @@ static void check_model(const char *name, struct vg_model *m, int width, int hei
                 continue;
             expectf(s == VGK_OK, "%s: %s", name, err.text);
             struct nets_picture same = result(&other, &in);
-            d = largest_difference(&got, &same, &n);
+            d = nets_difference(&got, &same, &n);
             expectf(n == 0, "%s %dx%d %s in %s: %d values differ from the whole, by up to %d", name, width, height,
                     half ? "half" : "single", way ? "bands" : "tiles", n, d);
             free(same.data);
-            close_plan(&other);
+            nets_unplan(&other);
         }
         free(got.data);
-        close_plan(&whole);
+        nets_unplan(&whole);
     }
     free(want.data);
     free(in.data);
-    close_plan(&on_cpu);
+    nets_unplan(&on_cpu);
 }
 
 static void shipped_models(void)
 {
-    struct vg_model *style = load("style3"), *upscale = load("upscale2x");
+    struct vg_model *style = nets_shipped(models_dir, "style3"), *upscale = nets_shipped(models_dir, "upscale2x");
     check_model("style3", style, 28, 24, VGK_FRAME_PACKED, false, 2);
     check_model("upscale2x", upscale, 56, 33, VGK_FRAME_I420, true, 2);
     vg_model_unref(&style);
@@ -254,9 +209,9 @@ static void random_models(void)
 
 static void parameters(void)
 {
-    struct vg_model *m = load("style3");
+    struct vg_model *m = nets_shipped(models_dir, "style3");
     struct vgk_error err = {{0}};
-    struct planned p;
+    struct nets_planned p;
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 24, 20, true), a, b, c;
     expect(open_plan(&vgk_cuda, m, (struct vg_plan_request){.width = 24, .height = 20}, &p, &err) == VGK_OK);
     a = result(&p, &in);
@@ -266,43 +221,43 @@ static void parameters(void)
     c = result(&p, &in);
     expect(memcmp(a.data, b.data, a.bytes) && !memcmp(a.data, c.data, a.bytes));
     free(in.data), free(a.data), free(b.data), free(c.data);
-    close_plan(&p);
+    nets_unplan(&p);
     vg_model_unref(&m);
 }
 
 static void previous_norms(void)
 {
-    struct vg_model *m = load("style3");
+    struct vg_model *m = nets_shipped(models_dir, "style3");
     struct vgk_error err = {{0}};
-    struct planned p, q;
+    struct nets_planned p, q;
     struct vg_plan_request r = {.width = 32, .height = 24, .norm_mode = VG_NORM_PREVIOUS, .precision = VG_PRECISION_FP32};
     expect(open_plan(&vgk_cuda, m, r, &p, &err) == VGK_OK && open_plan(&vgk_cpu, m, r, &q, &err) == VGK_OK);
     for (int i = 0; i < 3; i++) {
         struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 32, 24, true), a = result(&p, &in), b = result(&q, &in);
         struct vg_run_info info, want;
-        int n, d = largest_difference(&a, &b, &n);
+        int n, d = nets_difference(&a, &b, &n);
         vg_run_info(p.run, &info);
         vg_run_info(q.run, &want);
         expectf(d <= 1 && n < 20, "frame %d: %d values differ, by up to %d", i, n, d);
         expect_near(info.drift, want.drift, 1e-3);
         free(in.data), free(a.data), free(b.data);
     }
-    close_plan(&p);
-    close_plan(&q);
+    nets_unplan(&p);
+    nets_unplan(&q);
     vg_model_unref(&m);
 }
 
 /* As little memory as does: packed weights stay on the host, and come when they are used. */
 static void streamed_weights(void)
 {
-    struct vg_model *m = load("upscale2x");
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vgk_error err = {{0}};
-    struct planned p;
+    struct nets_planned p;
     struct vg_plan_request r = {.width = 32, .height = 40, .precision = VG_PRECISION_FP32, .bands = 1, .max_bytes = 1 << 30};
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 32, 40, true);
     expect(open_plan(&vgk_cuda, m, r, &p, &err) == VGK_OK);
     struct nets_picture whole = result(&p, &in);
-    close_plan(&p);
+    nets_unplan(&p);
     r.max_bytes = 1;
     r.bands = 0;
     expect(open_plan(&vgk_cuda, m, r, &p, &err) == VGK_ERR_NOMEM);
@@ -315,7 +270,7 @@ static void streamed_weights(void)
         expect(!memcmp(whole.data, least_of_it.data, whole.bytes));
         free(least_of_it.data);
     }
-    close_plan(&p);
+    nets_unplan(&p);
     free(in.data), free(whole.data);
     vg_model_unref(&m);
 }
@@ -325,13 +280,13 @@ static void overflow(void)
     struct vgk_error err = {{0}};
     struct vg_model *m = overflow_model(&err);
     struct vg_plan_request r = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32};
-    struct planned half, single;
+    struct nets_planned half, single;
     expect(open_plan(&vgk_cuda, m, r, &half, &err) == VGK_OK);
     r.precision = VG_PRECISION_FP32;
     expect(open_plan(&vgk_cpu, m, r, &single, &err) == VGK_OK);
     overflow_check(half.run, vg_plan_info(half.plan)->grid, single.run, vg_plan_info(single.plan)->grid);
-    close_plan(&half);
-    close_plan(&single);
+    nets_unplan(&half);
+    nets_unplan(&single);
     vg_model_unref(&m);
 }
 
@@ -369,7 +324,7 @@ static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, struct vg
 
 static void lost_at_every_call(void)
 {
-    struct vg_model *m = load("upscale2x");
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     int failed = 0;
     enum vgk_status s = VGK_ERR_DEVICE;
     for (int n = 1; n < 2000 && s; n++) {
@@ -389,12 +344,12 @@ static void lost_at_every_call(void)
 
 static void memory(void)
 {
-    struct vg_model *m = load("upscale2x");
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vgk_error err = {{0}};
-    struct planned p;
+    struct nets_planned p;
     expect(open_plan(&vgk_cuda, m, (struct vg_plan_request){.width = 24, .height = 20}, &p, &err) == VGK_OK);
     size_t bytes = vg_plan_info(p.plan)->arena_bytes;
-    close_plan(&p);
+    nets_unplan(&p);
     expectf(all_of_it(m, bytes, &err) == VGK_OK, "%s", err.text);
     expect(all_of_it(m, bytes - 1, &err) == VGK_ERR_NOMEM && strstr(err.text, "max-device-memory"));
     /* The card has not got it. */

@@ -14,39 +14,10 @@
 static const char *models_dir;
 static struct vgk_device *cuda;
 
-static struct vg_model *load(const char *name)
+static enum vgk_status open_plan(struct vgk_device *dev, struct vg_model *m, struct vg_plan_request r,
+                                 struct nets_planned *p, struct vgk_error *err)
 {
-    struct vg_model *m = NULL;
-    struct vgk_error err = {{0}};
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s.onnx", models_dir, name);
-    expectf(vg_model_load(path, &m, &err) == VGK_OK, "%s", err.text);
-    return m;
-}
-
-struct planned {
-    struct vg_plan *plan;
-    struct vg_run *run;
-};
-
-static enum vgk_status open_plan(struct vgk_device *dev, struct vg_model *m, struct vg_plan_request r, struct planned *p,
-                                 struct vgk_error *err)
-{
-    *p = (struct planned){NULL, NULL};
-    r.overlap_x = r.overlap_y = -1;
-    size_t before = vgk_cuda.bytes_now(dev);
-    enum vgk_status s = vg_plan_make(m, &vgk_cuda, dev, &r, &p->plan, err);
-    s = s ? s : vg_run_open(p->plan, &p->run, err);
-    if (!s)
-        expectf(vgk_cuda.bytes_now(dev) - before == vg_plan_info(p->plan)->arena_bytes, "%zu bytes taken, %zu foretold",
-                vgk_cuda.bytes_now(dev) - before, vg_plan_info(p->plan)->arena_bytes);
-    return s;
-}
-
-static void close_plan(struct planned *p)
-{
-    vg_run_close(&p->run);
-    vg_plan_free(&p->plan);
+    return nets_plan(p, m, &vgk_cuda, dev, r, err);
 }
 
 /* --- a stream of tiles --- */
@@ -128,7 +99,7 @@ static int check_same(const char *what, const struct tiles *t, const struct nets
 
 static void check(const char *name, struct vg_model *m, struct vg_plan_request r, enum vgk_frame_layout layout, int frames)
 {
-    struct planned plain, flying;
+    struct nets_planned plain, flying;
     struct vgk_error err = {{0}};
     struct nets_picture got[MOST];
     char what[128];
@@ -158,13 +129,13 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     for (int i = 0; i < t.n; i++)
         free(got[i].data);
     tiles_free(&t);
-    close_plan(&plain);
-    close_plan(&flying);
+    nets_unplan(&plain);
+    nets_unplan(&flying);
 }
 
 static void same_bytes(void)
 {
-    struct vg_model *upscale = load("upscale2x"), *style = load("style3");
+    struct vg_model *upscale = nets_shipped(models_dir, "upscale2x"), *style = nets_shipped(models_dir, "style3");
     check("upscale2x in tiles", upscale, (struct vg_plan_request){.width = 70, .height = 33, .tile_width = 40, .tile_height = 33},
           VGK_FRAME_I420, 3);
     check("upscale2x in f32", upscale, (struct vg_plan_request){.width = 24, .height = 20, .precision = VG_PRECISION_FP32},
@@ -190,7 +161,7 @@ static void overflow(void)
     struct vgk_error err = {{0}};
     struct vg_model *m = overflow_model(&err);
     struct vg_plan_request r = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32};
-    struct planned plain, flying;
+    struct nets_planned plain, flying;
     struct nets_picture got[MOST];
     struct vg_run_info info, want;
     expect(open_plan(cuda, m, r, &plain, &err) == VGK_OK);
@@ -212,17 +183,17 @@ static void overflow(void)
     for (int i = 0; i < t.n; i++)
         free(got[i].data);
     tiles_free(&t);
-    close_plan(&plain);
-    close_plan(&flying);
+    nets_unplan(&plain);
+    nets_unplan(&flying);
     vg_model_unref(&m);
 }
 
 /* What nobody waits for to its end, and what stops in the middle, leaves nothing behind. */
 static void given_up(void)
 {
-    struct vg_model *m = load("upscale2x");
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vgk_error err = {{0}};
-    struct planned p;
+    struct nets_planned p;
     struct nets_picture got[MOST];
     int stop = 0;
     expect(open_plan(cuda, m, (struct vg_plan_request){.width = 24, .height = 20, .flights = true}, &p, &err) == VGK_OK);
@@ -246,7 +217,7 @@ static void given_up(void)
     /* Closed with two on their way. */
     expect(vg_run_start(p.run, 0, 0, &t.in[0].f, &colour, &t.out[0].f, &err) == VGK_OK);
     expect(vg_run_start(p.run, 0, 0, &t.in[1].f, &colour, &t.out[1].f, &err) == VGK_OK);
-    close_plan(&p);
+    nets_unplan(&p);
     for (int i = 0; i < t.n; i++)
         free(got[i].data);
     tiles_free(&t);
@@ -256,9 +227,9 @@ static void given_up(void)
 /* Frames that take more room than was planned are refused. */
 static void wrong_format(void)
 {
-    struct vg_model *m = load("upscale2x");
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vgk_error err = {{0}};
-    struct planned p;
+    struct nets_planned p;
     struct vg_plan_request r = {.width = 24, .height = 20, .chroma_x = 2, .chroma_y = 2, .flights = true};
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 24, 20, true), out = nets_picture(VGK_FRAME_PACKED, 48, 40, false);
     struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
@@ -266,7 +237,7 @@ static void wrong_format(void)
     expect(vg_run_start(p.run, 0, 0, &in.f, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "room for"));
     expect(vg_run_flying(p.run) == 0);
     free(in.data), free(out.data);
-    close_plan(&p);
+    nets_unplan(&p);
     vg_model_unref(&m);
 }
 
@@ -282,7 +253,7 @@ static void set(const char *name, long value)
 static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, bool *flew, struct vgk_error *err)
 {
     struct vgk_device *dev = NULL;
-    struct planned p = {NULL, NULL};
+    struct nets_planned p = {NULL, NULL};
     enum vgk_status s = vgk_cuda.open(&(struct vgk_device_options){.max_bytes = max_bytes}, &dev, err);
     if (!s)
         s = open_plan(dev, m, (struct vg_plan_request){.width = 24, .height = 20, .max_bytes = max_bytes, .flights = true}, &p, err);
@@ -292,7 +263,7 @@ static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, bool *fle
         s = *flew ? fly(p.run, &t, t.out, err) : play(p.run, &t, err);
         tiles_free(&t);
     }
-    close_plan(&p);
+    nets_unplan(&p);
     if (dev)
         expect(vgk_cuda.bytes_now(dev) == 0);
     vgk_cuda.close(&dev);
@@ -301,7 +272,7 @@ static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, bool *fle
 
 static void lost_at_every_call(void)
 {
-    struct vg_model *m = load("upscale2x");
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     int failed = 0, graphs = standin_graphs();
     enum vgk_status s = VGK_ERR_DEVICE;
     bool flew = false, told = true;
@@ -324,16 +295,16 @@ static void lost_at_every_call(void)
 
 static void memory(void)
 {
-    struct vg_model *m = load("upscale2x");
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vgk_error err = {{0}};
-    struct planned p;
+    struct nets_planned p;
     bool flew;
     expect(open_plan(cuda, m, (struct vg_plan_request){.width = 24, .height = 20, .flights = true}, &p, &err) == VGK_OK);
     size_t bytes = vg_plan_info(p.plan)->arena_bytes, flights = vg_plan_info(p.plan)->flight_bytes;
     char *text = vg_plan_text(p.plan), *json = vg_plan_json(p.plan);
     expectf(text && strstr(text, "pinned host memory") && json && strstr(json, "\"staging\": "), "%s", text);
     free(text), free(json);
-    close_plan(&p);
+    nets_unplan(&p);
     expectf(all_of_it(m, bytes, &flew, &err) == VGK_OK && flew, "%s", err.text);
     /* Rather one tile after the other than none. */
     expectf(all_of_it(m, bytes - 1, &flew, &err) == VGK_OK && !flew, "%s", err.text);
@@ -354,9 +325,9 @@ static long launches_of(struct vg_run *run, struct tiles *t)
 /* The first tile's ops one by one, from then on one launch; new values of parameters count. */
 static void recordings(void)
 {
-    struct vg_model *m = load("style3");
+    struct vg_model *m = nets_shipped(models_dir, "style3");
     struct vgk_error err = {{0}};
-    struct planned one, recorded;
+    struct nets_planned one, recorded;
     struct vg_plan_request r = {.width = 24, .height = 20};
     struct vg_run_info info, none;
     int graphs = standin_graphs();
@@ -382,8 +353,8 @@ static void recordings(void)
         if (round % 2)
             expectf(b == 3 && a >= info.recorded + 2, "round %d: %ld launches, %ld without recordings", round, b, a);
     }
-    close_plan(&recorded);
-    close_plan(&one);
+    nets_unplan(&recorded);
+    nets_unplan(&one);
     expect(standin_graphs() == graphs);
     free(u.out[0].data);
     tiles_free(&t);

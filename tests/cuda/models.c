@@ -13,44 +13,21 @@
 static char folder[1024];
 static struct vgk_device *cpu, *cuda;
 
-struct player {
-    const struct vgk_backend *backend;
-    struct vg_plan *plan;
-    struct vg_run *run;
-    const struct vg_plan_info *info;
-};
-
-static enum vgk_status start(struct player *p, bool on_cuda, struct vg_model *m, struct vg_plan_request r,
+static enum vgk_status start(struct nets_planned *p, bool on_cuda, struct vg_model *m, struct vg_plan_request r,
                              struct vgk_error *err)
 {
-    const struct vgk_backend *b = on_cuda ? &vgk_cuda : &vgk_cpu;
-    struct vgk_device *device = on_cuda ? cuda : cpu;
-    size_t before = b->bytes_now(device);
-    *p = (struct player){b};
-    r.overlap_x = r.overlap_y = -1;
     r.precision = r.precision ? r.precision : VG_PRECISION_FP32;
     r.max_bytes = r.max_bytes ? r.max_bytes : (size_t)1 << 30;
-    enum vgk_status s = vg_plan_make(m, b, device, &r, &p->plan, err);
-    s = s ? s : vg_run_open(p->plan, &p->run, err);
-    p->info = p->plan ? vg_plan_info(p->plan) : NULL;
-    expectf(s || b->bytes_now(device) - before == p->info->arena_bytes, "%zu bytes taken, %zu foretold",
-            b->bytes_now(device) - before, p->info->arena_bytes);
-    return s;
+    return on_cuda ? nets_plan(p, m, &vgk_cuda, cuda, r, err) : nets_plan(p, m, &vgk_cpu, cpu, r, err);
 }
 
-static void stop(struct player *p)
+static struct clip played(struct nets_planned *p, const char *name, const struct clip *in, int windows)
 {
-    vg_run_close(&p->run);
-    vg_plan_free(&p->plan);
-}
-
-static struct clip played(struct player *p, const char *name, const struct clip *in, int windows)
-{
-    const struct vg_axis *x = &p->info->grid->x, *y = &p->info->grid->y;
-    struct clip out = clip_new(in->frame[0].f.layout, windows * p->info->emit, vg_axis_scale(x, x->frame),
+    const struct vg_axis *x = &vg_plan_info(p->plan)->grid->x, *y = &vg_plan_info(p->plan)->grid->y;
+    struct clip out = clip_new(in->frame[0].f.layout, windows * vg_plan_info(p->plan)->emit, vg_axis_scale(x, x->frame),
                                vg_axis_scale(y, y->frame), false);
     struct vgk_error err = {{0}};
-    expectf(!play(p->run, p->info, in, windows, &out, &err), "%s: %s", name, err.text);
+    expectf(!play(p->run, vg_plan_info(p->plan), in, windows, &out, &err), "%s: %s", name, err.text);
     return out;
 }
 
@@ -81,7 +58,7 @@ static void check(const struct trial *t, struct vg_model *m)
 {
     int cut = 0, worst, width = t->width ? t->width : 29, height = t->height ? t->height : 26;
     struct vgk_error err = {{0}};
-    struct player p;
+    struct nets_planned p;
     enum vgk_frame_layout layout = kit_int(0, 1) ? VGK_FRAME_I420 : VGK_FRAME_PACKED;
     struct vg_plan_request r = {.width = width,
                                 .height = height,
@@ -95,7 +72,7 @@ static void check(const struct trial *t, struct vg_model *m)
     if (s)
         return;
     want = played(&p, t->name, &in, t->windows);
-    stop(&p);
+    nets_unplan(&p);
     for (int half = 0; half < 2; half++) {
         r.precision = half ? VG_PRECISION_FP16 : VG_PRECISION_FP32;
         r.tile_width = width, r.tile_height = height, r.bands = 0;
@@ -103,9 +80,9 @@ static void check(const struct trial *t, struct vg_model *m)
         expectf(!s, "%s: %s", t->name, err.text);
         if (s)
             break;
-        expect(p.info->precision == r.precision);
+        expect(vg_plan_info(p.plan)->precision == r.precision);
         whole = played(&p, t->name, &in, t->windows);
-        stop(&p);
+        nets_unplan(&p);
         double mean = mean_off(&whole, &want, &worst);
         if (half)
             printf("%-24s %dx%d in half: %.3f steps mean, %d worst\n", t->name, width, height, mean, worst);
@@ -121,9 +98,9 @@ static void check(const struct trial *t, struct vg_model *m)
             int64_t off = bytes_off(&whole, &same, whole.n, &worst);
             expectf(off == 0, "%s in %s: %lld bytes are not the whole's, up to %d steps off", t->name,
                     way ? "bands" : "tiles", (long long)off, worst);
-            cut += !way && p.info->grid->x.n * p.info->grid->y.n > 1;
+            cut += !way && vg_plan_info(p.plan)->grid->x.n * vg_plan_info(p.plan)->grid->y.n > 1;
             clip_free(&same);
-            stop(&p);
+            nets_unplan(&p);
         }
         clip_free(&whole);
     }
@@ -141,7 +118,7 @@ static int n_bands, n_spills, n_streams;
 static void ladder(const char *name, struct vg_model *m, int width, int height, enum vg_precision precision)
 {
     struct vgk_error err = {{0}};
-    struct player p;
+    struct nets_planned p;
     struct vg_plan_request r = {
         .width = width, .height = height, .tile_width = width, .tile_height = height, .precision = precision};
     struct clip in = clip_new(VGK_FRAME_PACKED, 1, width, height, true), whole, part;
@@ -150,9 +127,9 @@ static void ladder(const char *name, struct vg_model *m, int width, int height, 
     expectf(!s, "%s: %s", name, err.text);
     if (s)
         return;
-    size_t all = p.info->arena_bytes, last = all;
+    size_t all = vg_plan_info(p.plan)->arena_bytes, last = all;
     whole = played(&p, name, &in, 1);
-    stop(&p);
+    nets_unplan(&p);
     r.tile_width = r.tile_height = 0;
     for (int step = 9; step >= 0; step--) { /* 0: the least that is said to do */
         const char *least = strstr(err.text, "at least ");
@@ -163,21 +140,21 @@ static void ladder(const char *name, struct vg_model *m, int width, int height, 
             step = 1;
             continue;
         }
-        expectf(!s && p.info->arena_bytes <= r.max_bytes, "%s in %zu bytes: %s", name, r.max_bytes, err.text);
-        if (!s && p.info->arena_bytes != last) {
+        expectf(!s && vg_plan_info(p.plan)->arena_bytes <= r.max_bytes, "%s in %zu bytes: %s", name, r.max_bytes, err.text);
+        if (!s && vg_plan_info(p.plan)->arena_bytes != last) {
             part = played(&p, name, &in, 1);
             int64_t off = bytes_off(&whole, &part, 1, &worst);
             expectf(!off, "%s in %zu of %zu bytes: %lld bytes are not the whole's, up to %d steps off", name,
-                    p.info->arena_bytes, all, (long long)off, worst);
+                    vg_plan_info(p.plan)->arena_bytes, all, (long long)off, worst);
             clip_free(&part);
-            last = p.info->arena_bytes;
-            n_bands += p.info->bands > 1;
-            n_spills += p.info->n_spilled > 0;
-            n_streams += p.info->streams;
+            last = vg_plan_info(p.plan)->arena_bytes;
+            n_bands += vg_plan_info(p.plan)->bands > 1;
+            n_spills += vg_plan_info(p.plan)->n_spilled > 0;
+            n_streams += vg_plan_info(p.plan)->streams;
         }
-        stop(&p);
+        nets_unplan(&p);
     }
-    stop(&p);
+    nets_unplan(&p);
     clip_free(&in), clip_free(&whole);
 }
 
@@ -226,23 +203,23 @@ static void norm_mode(const char *name, struct vg_model *m, enum vg_norm_mode mo
                                 .tile_height = tile,
                                 .norm_errors = true};
     struct vg_run_info theirs, ours;
-    struct player p;
+    struct nets_planned p;
     int worst;
     if (start(&p, false, m, r, &err)) {
         expectf(0, "%s: %s", name, err.text);
         return;
     }
-    expectf(p.info->norm_mode == mode, "%s: %s", name, vg_norm_mode_name(p.info->norm_mode));
+    expectf(vg_plan_info(p.plan)->norm_mode == mode, "%s: %s", name, vg_norm_mode_name(vg_plan_info(p.plan)->norm_mode));
     want = played(&p, name, &in, N);
     vg_run_info(p.run, &theirs);
-    stop(&p);
+    nets_unplan(&p);
     for (int half = 0; half < 2; half++) {
         r.precision = half ? VG_PRECISION_FP16 : VG_PRECISION_FP32;
         if (start(&p, true, m, r, &err)) {
             expectf(0, "%s: %s", name, err.text);
             continue;
         }
-        expect(p.info->precision == r.precision && p.info->norm_mode == mode);
+        expect(vg_plan_info(p.plan)->precision == r.precision && vg_plan_info(p.plan)->norm_mode == mode);
         struct clip got = played(&p, name, &in, N);
         double mean = mean_off(&got, &want, &worst);
         vg_run_info(p.run, &ours);
@@ -256,7 +233,7 @@ static void norm_mode(const char *name, struct vg_model *m, enum vg_norm_mode mo
                 "%s: %d, %d frames, %g, %g", name, (int)ours.errors_frames, (int)theirs.errors_frames, ours.error_mean,
                 theirs.error_mean);
         expect(ours.rescued == 0);
-        stop(&p);
+        nets_unplan(&p);
         clip_free(&got);
     }
     clip_free(&in), clip_free(&want);
@@ -277,10 +254,10 @@ static void flat_pictures(void)
             struct vg_plan_request r = {
                 .width = 36, .height = 27, .precision = way == 2 ? VG_PRECISION_FP16 : VG_PRECISION_FP32};
             struct vgk_error err = {{0}};
-            struct player p;
+            struct nets_planned p;
             expectf(!start(&p, way > 0, m, r, &err), "%s", err.text);
             out[way] = played(&p, "johnson", &in, 1);
-            stop(&p);
+            nets_unplan(&p);
         }
         int single, half;
         mean_off(&out[0], &out[1], &single);

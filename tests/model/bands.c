@@ -164,11 +164,7 @@ static void shipped(void)
     struct tally tally = {0};
     kit_seed(7);
     for (int i = 0; i < 2; i++) {
-        char path[1024];
-        struct vg_model *m = NULL;
-        struct vgk_error err = {{0}};
-        snprintf(path, sizeof path, "%s/%s.onnx", models_dir, names[i]);
-        expectf(vg_model_load(path, &m, &err) == VGK_OK, "%s", err.text);
+        struct vg_model *m = nets_shipped(models_dir, names[i]);
         for (int k = 0; m && k < 2; k++)
             compare(names[i], m, kit_int(40, 90), kit_int(100, 130), 2, k, &tally);
         if (m)

@@ -9,61 +9,24 @@
 static const char *models_dir;
 static struct vgk_device *cpu;
 
-static struct vg_model *load(const char *name)
+static struct nets_planned planned(struct vg_model *m, struct vg_plan_request r)
 {
-    struct vg_model *m = NULL;
+    struct nets_planned p;
     struct vgk_error err = {{0}};
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s.onnx", models_dir, name);
-    expectf(vg_model_load(path, &m, &err) == VGK_OK, "%s", err.text);
-    return m;
-}
-
-struct planned {
-    struct vg_plan *plan;
-    struct vg_run *run;
-    size_t bytes; /* taken */
-};
-
-static struct planned planned(struct vg_model *m, struct vg_plan_request r)
-{
-    struct planned p = {NULL};
-    struct vgk_error err = {{0}};
-    size_t before = vgk_cpu.bytes_now(cpu);
-    r.overlap_x = r.overlap_y = -1;
-    expectf(vg_plan_make(m, &vgk_cpu, cpu, &r, &p.plan, &err) == VGK_OK, "%s", err.text);
-    if (p.plan)
-        expectf(vg_run_open(p.plan, &p.run, &err) == VGK_OK, "%s", err.text);
-    p.bytes = vgk_cpu.bytes_now(cpu) - before;
+    expectf(nets_plan(&p, m, &vgk_cpu, cpu, r, &err) == VGK_OK, "%s", err.text);
     return p;
-}
-
-static void done(struct planned *p)
-{
-    vg_run_close(&p->run);
-    vg_plan_free(&p->plan);
-}
-
-static int largest_difference(const struct nets_picture *a, const struct nets_picture *b)
-{
-    int most = 0;
-    for (size_t i = 0; i < a->bytes; i++) {
-        int d = abs(a->data[i] - b->data[i]);
-        most = d > most ? d : most;
-    }
-    return most;
 }
 
 static void near_single(void)
 {
     const char *const names[] = {"style3", "upscale2x"};
     for (int i = 0; i < 2; i++) {
-        struct vg_model *m = load(names[i]);
+        struct vg_model *m = nets_shipped(models_dir, names[i]);
         struct vgk_error err = {{0}};
         struct vg_plan_request r = {.width = 36, .height = 28, .precision = VG_PRECISION_FP16};
-        struct planned half = planned(m, r);
+        struct nets_planned half = planned(m, r);
         r.precision = VG_PRECISION_AUTO; /* single, on the CPU */
-        struct planned single = planned(m, r);
+        struct nets_planned single = planned(m, r);
         const struct vg_axis *x = &vg_plan_info(half.plan)->grid->x, *y = &vg_plan_info(half.plan)->grid->y;
         struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 36, 28, true);
         struct nets_picture a = nets_picture(VGK_FRAME_PACKED, vg_axis_scale(x, 36), vg_axis_scale(y, 28), false), b = a;
@@ -77,13 +40,13 @@ static void near_single(void)
                 half.plan->program->floor, single.plan->program->floor);
         expect(nets_frame(half.run, vg_plan_info(half.plan)->grid, &in, &a, &err) == VGK_OK);
         expect(nets_frame(single.run, vg_plan_info(single.plan)->grid, &in, &b, &err) == VGK_OK);
-        int d = largest_difference(&a, &b);
+        int d = nets_difference(&a, &b, NULL);
         expectf(d >= 1 && d <= 2, "%s: %d steps of 255 apart", names[i], d); /* 0: it did not run in half */
         struct vg_run_info info;
         vg_run_info(half.run, &info);
         expect(info.rescued == 0);
-        done(&half);
-        done(&single);
+        nets_unplan(&half);
+        nets_unplan(&single);
         vg_model_unref(&m);
         free(in.data), free(a.data), free(b.data);
     }
@@ -134,9 +97,9 @@ static void overflow(void)
     struct vg_model *m = overflow_model(&err);
     expectf(m != NULL, "%s", err.text);
     struct vg_plan_request r = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32, .precision = VG_PRECISION_FP16};
-    struct planned half = planned(m, r);
+    struct nets_planned half = planned(m, r);
     r.precision = VG_PRECISION_FP32;
-    struct planned single = planned(m, r);
+    struct nets_planned single = planned(m, r);
     expect(half.bytes == vg_plan_info(half.plan)->arena_bytes);
     expect(vg_plan_info(half.plan)->rescue_bytes > 0 && vg_plan_info(single.plan)->rescue_bytes == 0);
     overflow_check(half.run, vg_plan_info(half.plan)->grid, single.run, vg_plan_info(single.plan)->grid);
@@ -149,23 +112,23 @@ static void overflow(void)
     snprintf(figure, sizeof figure, "%zu", half.bytes);
     expectf(vg_plan_make(m, &vgk_cpu, cpu, &r, &plan, &err) == VGK_ERR_NOMEM && strstr(err.text, figure), "%s", err.text);
     vg_plan_free(&plan);
-    done(&half);
-    done(&single);
+    nets_unplan(&half);
+    nets_unplan(&single);
     vg_model_unref(&m);
 }
 
 /* The rescue shares the activations' bytes, in bands if it takes them. */
 static void rescue_in_bands(void)
 {
-    struct vg_model *m = load("upscale2x");
+    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vg_plan_request r = {.width = 64, .height = 64, .precision = VG_PRECISION_FP16};
-    struct planned half = planned(m, r);
+    struct nets_planned half = planned(m, r);
     const struct vg_program *l = half.plan->program, *rescue = half.plan->rescue;
     expect(half.bytes == half.plan->norms.arena);
     expectf(half.plan->norms.arena == l->weights + l->persistent + rescue->weights + rescue->persistent +
                                           (rescue->activations > l->activations ? rescue->activations : l->activations),
             "%zu", half.plan->norms.arena);
-    done(&half);
+    nets_unplan(&half);
     vg_model_unref(&m);
 }
 

@@ -576,20 +576,51 @@ enum vgk_status nets_window(struct vg_run *r, const struct vg_grid *g, const str
     return s;
 }
 
+int nets_difference(const struct nets_picture *a, const struct nets_picture *b, int *n)
+{
+    int most = 0, differ = 0;
+    for (size_t i = 0; i < a->bytes; i++) {
+        int d = abs(a->data[i] - b->data[i]);
+        differ += d > 0;
+        most = d > most ? d : most;
+    }
+    if (n)
+        *n = differ;
+    return most;
+}
+
+enum vgk_status nets_plan(struct nets_planned *p, struct vg_model *m, const struct vgk_backend *backend,
+                          struct vgk_device *device, struct vg_plan_request r, struct vgk_error *err)
+{
+    size_t before = backend->bytes_now(device);
+    *p = (struct nets_planned){NULL};
+    r.overlap_x = r.overlap_y = -1;
+    enum vgk_status s = vg_plan_make(m, backend, device, &r, &p->plan, err);
+    expectf(backend->bytes_now(device) == before, "a plan takes %zu bytes", backend->bytes_now(device) - before);
+    s = s ? s : vg_run_open(p->plan, &p->run, err);
+    p->bytes = backend->bytes_now(device) - before;
+    expectf(s || p->bytes == vg_plan_info(p->plan)->arena_bytes, "%zu bytes taken, %zu foretold", p->bytes,
+            vg_plan_info(p->plan)->arena_bytes);
+    return s;
+}
+
+void nets_unplan(struct nets_planned *p)
+{
+    vg_run_close(&p->run);
+    vg_plan_free(&p->plan);
+}
+
 bool nets_start(struct nets_player *p, struct vg_model *m, struct vgk_device *cpu, const struct vg_plan_request *r)
 {
+    struct nets_planned planned;
     struct vgk_error err = {{0}};
-    *p = (struct nets_player){NULL};
-    size_t before = vgk_cpu.bytes_now(cpu);
-    expectf(vg_plan_make(m, &vgk_cpu, cpu, r, &p->plan, &err) == VGK_OK, "%s", err.text);
-    if (!p->plan)
+    expectf(nets_plan(&planned, m, &vgk_cpu, cpu, *r, &err) == VGK_OK, "%s", err.text);
+    *p = (struct nets_player){planned.plan, planned.run};
+    if (!p->run)
         return false;
-    expectf(vg_run_open(p->plan, &p->run, &err) == VGK_OK, "%s", err.text);
-    size_t taken = vgk_cpu.bytes_now(cpu) - before, planned = vg_plan_info(p->plan)->arena_bytes;
-    expectf(taken == planned, "%zu bytes taken, %zu planned", taken, planned);
     const struct vg_grid *g = vg_plan_info(p->plan)->grid;
     p->out = nets_picture(VGK_FRAME_PACKED, vg_axis_scale(&g->x, r->width), vg_axis_scale(&g->y, r->height), false);
-    return p->run;
+    return true;
 }
 
 void nets_stop(struct nets_player *p)

@@ -110,13 +110,27 @@ enum vgk_status nets_frame(struct vg_run *, const struct vg_grid *, const struct
 enum vgk_status nets_window(struct vg_run *, const struct vg_grid *, const struct nets_picture *in, int n_in,
                             struct nets_picture *out, int n_out, struct vgk_error *);
 
-/* A plan of the planner's that plays packed frames. */
+/* By how much two pictures of one size differ at most, in steps of 255; *n (unless NULL): so many bytes do. */
+int nets_difference(const struct nets_picture *, const struct nets_picture *, int *n);
+
+/* A plan of the planner's, and its run. */
+struct nets_planned {
+    struct vg_plan *plan;
+    struct vg_run *run;
+    size_t bytes; /* that the run takes */
+};
+/* Overlaps are as the model needs.  A plan must take no memory of the device, and a run what its plan says. */
+enum vgk_status nets_plan(struct nets_planned *, struct vg_model *, const struct vgk_backend *, struct vgk_device *,
+                          struct vg_plan_request, struct vgk_error *);
+void nets_unplan(struct nets_planned *);
+
+/* One on the CPU that plays packed frames. */
 struct nets_player {
     struct vg_plan *plan;
     struct vg_run *run;
     struct nets_picture out; /* of the last frame */
 };
-/* False: the failure was told.  Stop it in any case.  What the run takes must be what the plan says. */
+/* False: the failure was told.  Stop it in any case. */
 bool nets_start(struct nets_player *, struct vg_model *, struct vgk_device *cpu, const struct vg_plan_request *);
 void nets_stop(struct nets_player *);
 void nets_play(struct nets_player *, const struct nets_picture *in);

@@ -2,11 +2,9 @@
 /* What cuDNN and NVRTC look up, but must not call where there is no device.  They have to exist: cuDNN leaves out the
  * engines of which it misses one, and NVRTC calls cuGetExportTable without a look.  (No cuda.h: its macros rename some
  * of them.) */
-enum { STUB_LIBRARY = 34 };
+enum { NEVER_SAYS = 34 }; /* stub library */
 
-#define NEVER(name) \
-    int name(void); \
-    int name(void) { return STUB_LIBRARY; }
+#include "../never.h"
 
 NEVER(cuCtxGetCurrent)
 NEVER(cuCtxGetLimit)

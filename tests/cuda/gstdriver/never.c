@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What GStreamer's CUDA library and nvcodec look up when they are loaded, but do not call in the tests.  (No cuda.h:
  * its macros rename some of them.) */
-enum { NOT_SUPPORTED = 801 };
+enum { NEVER_SAYS = 801 }; /* not supported */
 
-#define NEVER(name) \
-    int name(void); \
-    int name(void) { return NOT_SUPPORTED; }
+#include "../never.h"
 
 NEVER(cuGLGetDevices_v2)
 NEVER(cuGraphicsGLRegisterBuffer)

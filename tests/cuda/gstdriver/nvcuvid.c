@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A libnvcuvid.so.1 that decodes nothing: nvcodec registers cudaupload and cudadownload only where there is one. */
-enum { NOT_SUPPORTED = 801 };
+enum { NEVER_SAYS = 801 }; /* not supported */
 
-#define NEVER(name) \
-    int name(void); \
-    int name(void) { return NOT_SUPPORTED; }
+#include "../never.h"
 
 NEVER(cuvidCreateDecoder)
 NEVER(cuvidCreateVideoParser)
