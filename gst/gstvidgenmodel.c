@@ -232,7 +232,7 @@ gst_vidgen_model_transform_caps (GstBaseTransform *trans, GstPadDirection direct
   if (gst_vidgen_planner_scale (&self->planner, &scales[n]) &&
       (n == 0 || scales[0].num * scales[1].den != scales[0].den * scales[1].num || scales[0].rate != scales[1].rate))
     n++;
-  result = gst_vidgen_scaled_caps (caps, direction, NULL, scales, n);
+  result = gst_vidgen_scaled_caps (caps, direction, scales, n);
   /* What comes out may be in other memory than what goes in. */
   if (gst_vidgen_planner_takes_cuda (&self->planner)) {
     other = gst_vidgen_caps_other_memory (result);

@@ -230,8 +230,7 @@ append_scaled_structure (GstCaps *caps, const GstStructure *s, const GstCapsFeat
 }
 
 GstCaps *
-gst_vidgen_scaled_caps (
-    const GstCaps *caps, GstPadDirection direction, GstCaps *filter, const GstVidgenScale *scales, gint n)
+gst_vidgen_scaled_caps (const GstCaps *caps, GstPadDirection direction, const GstVidgenScale *scales, gint n)
 {
   GstCaps *result = gst_caps_new_empty ();
 
@@ -244,7 +243,7 @@ gst_vidgen_scaled_caps (
     for (gint k = 0; k < n; k++)
       result = append_scaled_structure (result, s, features, direction, &scales[k]);
   }
-  return filter ? intersect (gst_caps_ref (filter), result) : result;
+  return result;
 }
 
 GstCaps *

@@ -20,9 +20,8 @@ gint gst_vidgen_scale_size (gint64 size, gint num, gint den);
 /* Structures keep their caps features.
  *
  * What comes out of a model for caps that go in (direction SINK), or what may go in for what comes out (SRC), when any
- * of n scales is possible; n = 0: any size.  In the order of filter, if there is one.  Owned. */
-GstCaps *gst_vidgen_scaled_caps (
-    const GstCaps *caps, GstPadDirection direction, GstCaps *filter, const GstVidgenScale *scales, gint n);
+ * of n scales is possible; n = 0: any size.  Owned. */
+GstCaps *gst_vidgen_scaled_caps (const GstCaps *caps, GstPadDirection direction, const GstVidgenScale *scales, gint n);
 
 /* Those of `caps` that come out of this scale for fixed caps that go in.  Takes caps, gives owned caps. */
 GstCaps *gst_vidgen_pick_scale (GstCaps *caps, const GstCaps *in, const GstVidgenScale *scale);
