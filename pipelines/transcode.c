@@ -30,7 +30,7 @@ G_GNUC_PRINTF(2, 3) static void note(Transcode *t, const char *format, ...)
 char *transcode_note(Transcode *t)
 {
     g_mutex_lock(&t->lock);
-    char *text = t->notes->len ? g_ptr_array_steal_index(t->notes, 0) : NULL;
+    char *text = t->notes->len && t->counts.frames_in ? g_ptr_array_steal_index(t->notes, 0) : NULL;
     g_mutex_unlock(&t->lock);
     return text;
 }

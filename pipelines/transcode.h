@@ -55,8 +55,8 @@ void transcode_counts(Transcode *, TranscodeCounts *);
 /* No further frame goes in; those inside come out, then EOS: the file is whole up to there.  Any thread. */
 void transcode_stop(Transcode *);
 
-/* The next thing that was done to a stream and should be told ("sound: ... is encoded anew"), NULL when there is none;
- * to be freed. */
+/* The next thing that was done to a stream and should be told ("sound: ... is encoded anew"), NULL when there is none,
+ * or no picture has come yet: of what has none there is nothing to tell but that.  To be freed. */
 char *transcode_note(Transcode *);
 
 #endif
