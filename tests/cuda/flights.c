@@ -3,6 +3,7 @@
  * what is lost, given up, overflows, or does not fit.
  *
  *     test-cuda-flights MODELS */
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "kernels/cuda_load.h"
@@ -380,6 +381,30 @@ static void not_recorded(void)
     vgk_cuda.free(cuda, block);
 }
 
+static void *allocate(void *other)
+{
+    void *block = vgk_cuda.alloc(other, 256);
+    if (block)
+        vgk_cuda.free(other, block);
+    return block;
+}
+
+/* Another element's thread may allocate meanwhile. */
+static void recorded_beside(void)
+{
+    struct vgk_device *other;
+    struct vgk_recording *recording = NULL;
+    struct vgk_error err = {{0}};
+    pthread_t thread;
+    void *block;
+    expect(vgk_cuda.open(&(struct vgk_device_options){0}, &other, &err) == VGK_OK);
+    expect(vgk_cuda.record_begin(cuda, &err) == VGK_OK);
+    expect(!pthread_create(&thread, NULL, allocate, other) && !pthread_join(thread, &block) && block);
+    expect(vgk_cuda.record_end(cuda, &recording, &err) == VGK_OK && recording);
+    vgk_cuda.record_free(cuda, &recording);
+    vgk_cuda.close(&other);
+}
+
 int main(int argc, char **argv)
 {
     struct vgk_error err = {{0}};
@@ -395,6 +420,7 @@ int main(int argc, char **argv)
     run(wrong_format);
     run(recordings);
     run(not_recorded);
+    run(recorded_beside);
     run(lost_at_every_call);
     run(memory);
     expect(vgk_cuda.bytes_now(cuda) == 0);

@@ -117,6 +117,7 @@ MUTANTS = [
      "    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);\n"
      "    VGK_CUDA_TRY(cudaEventRecord", "    VGK_CUDA_TRY(cudaEventRecord", FLIGHTS),
     ("recording-not-freed", "recording.c", "    cudaGraphExecDestroy(r->exec); /* what is under way goes on */\n", "", FLIGHTS),
+    ("recording-of-all-threads", "recording.c", "cudaStreamCaptureModeThreadLocal", "cudaStreamCaptureModeGlobal", FLIGHTS),
     ("recording-never-ends", "recording.c", "cudaStreamEndCapture(dev->stream, &graph);", "cudaErrorUnknown;", FLIGHTS),
     ("move-the-wrong-way", "backend.c", "on_device(dev, to) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost",
      "on_device(dev, to) ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice", BACKEND, "streamed_weights"),

@@ -25,6 +25,7 @@ typedef struct
   gboolean eos, timed_out;
   guint errors, warnings, plans;
   GError *error;      /* the first of vidgen's */
+  gchar *elsewhere;   /* the text of another element's, the last one */
   gchar *warning;     /* the last one's text */
   guint64 plan_bytes; /* of the last plan */
   gboolean plan_direct;
@@ -98,6 +99,9 @@ play_take_message (Play *play, GstMessage *message)
         play->errors++;
         if (!play->error)
           play->error = g_error_copy (error);
+      } else {
+        g_free (play->elsewhere);
+        play->elsewhere = g_strdup_printf ("%s: %s", GST_MESSAGE_SRC_NAME (message), error->message);
       }
       break;
     case GST_MESSAGE_WARNING:
@@ -206,7 +210,7 @@ play_run (const gchar *format, ...)
   G_STMT_START \
   { \
     fail_unless ((play)->errors == 0, "%s", (play)->error ? (play)->error->message : ""); \
-    fail_unless ((play)->eos); \
+    fail_unless ((play)->eos, "%s", (play)->elsewhere ? (play)->elsewhere : "no end"); \
     fail_unless_equals_int ((play)->frames->len, (n)); \
   } \
   G_STMT_END
@@ -262,6 +266,7 @@ play_free (Play *play)
   g_mutex_clear (&play->lock);
   g_clear_error (&play->error);
   g_free (play->warning);
+  g_free (play->elsewhere);
   g_free (play);
 }
 

@@ -5,7 +5,7 @@
  * it is found.  Copies check that addresses are of the kind that they are said to be.
  *
  * A stream can be captured: what it is given is kept in a graph and not run, and calls that would have to wait, allocate or
- * read pageable memory break the capture, as they do.
+ * read pageable memory break the capture, as they do: those of the thread that captures, or of any, as the mode says.
  *
  * Threads may call at the same time; one lock makes them take turns. */
 #include "standin.h"
@@ -81,7 +81,9 @@ struct work {
 /* What a stream was given while it was captured. */
 struct graph {
     std::vector<std::function<void()>> nodes;
-    bool broken;
+    bool broken = false;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    std::thread::id by = std::this_thread::get_id();
 };
 
 struct stream {
@@ -254,12 +256,19 @@ static void push(cudaStream_t s, std::function<void()> body)
         to->queue.push_back({std::move(body), nullptr, nullptr, 0});
 }
 
-/* A call that no capture survives, on this stream or (NULL) on any. */
+/* Of this thread, or of one that lets nobody wait: what cudaStreamCaptureMode is about. */
+static bool forbids_waits(const graph *g)
+{
+    return g->mode == cudaStreamCaptureModeGlobal ||
+           (g->mode == cudaStreamCaptureModeThreadLocal && g->by == std::this_thread::get_id());
+}
+
+/* A call that no capture survives, on this stream or (NULL) on any that forbids it. */
 static bool breaks_capture(cudaStream_t s)
 {
     bool breaks = false;
     for (stream *each : streams)
-        if (each->capture && (!s || each == (stream *)s))
+        if (each->capture && (s ? each == (stream *)s : forbids_waits(each->capture)))
             breaks = each->capture->broken = true;
     return breaks;
 }
@@ -567,6 +576,7 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCapt
     if (known(s)->capture)
         return done(cudaErrorIllegalState);
     known(s)->capture = new graph();
+    known(s)->capture->mode = mode;
     capturing++;
     return cudaSuccess;
 }
