@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Convolution: what is planned from the shapes, and packed from the weights.  The work is in conv_vector.c and
- * winograd_vector.c. */
+/* Convolution: what is planned from the shapes, and packed from the weights.  The work is in conv_vector.c,
+ * conv_thin_vector.c and winograd_vector.c. */
 #include "conv.h"
 #include "cpu.h"
 

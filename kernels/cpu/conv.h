@@ -101,18 +101,19 @@ typedef void vgk_conv_unit_fn(const struct vgk_conv_job *, int unit, float *scra
 
 struct vgk_conv_kernels {
     const struct vgk_micro *micro;
-    int dot_rows[VGK_CONV_THIN + 1]; /* pixels of a block, by output channels */
-    int planar_vectors[VGK_CONV_THIN + 1]; /* the most of pixels of a block, by output channels */
+    int dot_rows[VGK_CONV_THIN + 1];       /* pixels of a block, by output channels */
+    int planar_vectors[VGK_CONV_THIN + 1]; /* the most vectors of pixels of a block, by output channels */
     int depthwise_rows;
     vgk_conv_unit_fn *unit[VGK_CONV_METHODS];
 };
 
-/* By instruction set: the tables of conv_vector.c, and winograd_vector.c's entry in them. */
+/* By instruction set: the tables of conv_vector.c, and the entries of winograd_vector.c and conv_thin_vector.c in them. */
 extern const struct vgk_conv_kernels vgk_conv_generic;
-extern vgk_conv_unit_fn vgk_conv_winograd_generic;
+extern vgk_conv_unit_fn vgk_conv_winograd_generic, vgk_conv_dot_generic, vgk_conv_planar_generic;
 #ifdef __x86_64__
 extern const struct vgk_conv_kernels vgk_conv_avx2, vgk_conv_avx512;
 extern vgk_conv_unit_fn vgk_conv_winograd_avx2, vgk_conv_winograd_avx512;
+extern vgk_conv_unit_fn vgk_conv_dot_avx2, vgk_conv_dot_avx512, vgk_conv_planar_avx2, vgk_conv_planar_avx512;
 #endif
 
 /* The first tap of block b of a kernel of so many taps. */
