@@ -26,7 +26,8 @@ INLINE void widen(vf v, vd *low, vd *high)
 }
 
 enum { STRIPE = 64 /* pixels at a time: they stay in the nearest cache while their channels are gone through */,
-       WIDE = 4 * VL };
+       WIDE = 4 * VL,
+       AHEAD = 48 /* pixels whose lines are asked for: what is left of their wait by then is short */ };
 
 /* Channels that do not fill vectors: so many pixels that touch are as one pixel whose channels, at most WIDE, do. */
 static int64_t pixels_of_vectors(int64_t channels)
@@ -54,6 +55,7 @@ INLINE void add_column(const float *x, int64_t pixel, int64_t m, const int vecto
     for (int64_t i = 0; i < m; i++, x += pixel)
         UNROLL(2)
         for (int v = 0; v < vectors; v++) {
+            __builtin_prefetch(x + v * VL + AHEAD * pixel);
             vd half[2];
             widen(load_n(x + v * VL, v < vectors - 1 ? VL : have) - shifts[v], &half[0], &half[1]);
             UNROLL(2)
@@ -116,6 +118,8 @@ INLINE void apply_column(const enum vgk_act act, float *y, int64_t y_pixel, cons
     struct channels ch = {.alpha = splat(r->alpha), .beta = splat(r->beta), .slope = splat(r->alpha)};
     vf mean = load_n(r->mean + c, have), factor = load_n(r->factor + c, have), bias = load_n(r->bias + c, have);
     for (int64_t i = 0; i < m; i++) {
+        __builtin_prefetch(x + (i + AHEAD) * x_pixel + c);
+        __builtin_prefetch(y + (i + AHEAD) * y_pixel + c, 1);
         vf v = activate(act, (load_n(x + i * x_pixel + c, have) - mean) * factor + bias, &ch);
         if (residual)
             v += load_n(residual + i * residual_pixel + c, have);
