@@ -52,7 +52,7 @@ void vg_copy_rect(const struct vg_layout *l, const struct vg_picture *dst, int d
         for (int y = samples(h, ys); y > 0; y--, d += dst->stride[p], s += src->stride[p]) {
             size_t i = 0;
 
-            /* A tile's rows are short and lie apart, so that each would begin with misses: fetches the next one's lines. */
+            /* A tile's rows are short and lie apart, so that each would begin with misses: fetches the next one's. */
             for (; y > 1 && i + LINE <= bytes; i += LINE) {
                 __builtin_prefetch(d + dst->stride[p] + i, 1);
                 __builtin_prefetch(s + src->stride[p] + i);
