@@ -28,12 +28,12 @@ INLINE vf activate(const enum vgk_act act, vf v, const struct channels *c)
     switch (act) {
     case VGK_ACT_RELU: return at_least(v, (vf){0});
     case VGK_ACT_LEAKY_RELU:
-    case VGK_ACT_PRELU: return pick(v < (vf){0}, v * c->slope, v);
+    case VGK_ACT_PRELU: return below(v, (vf){0}, v * c->slope, v);
     case VGK_ACT_CLIP: return at_most(at_least(v, c->alpha), c->beta);
     case VGK_ACT_SIGMOID: return vsigmoid(v);
     case VGK_ACT_TANH: return vtanh(v);
-    case VGK_ACT_SILU: return v * vsigmoid(v);
-    case VGK_ACT_ELU: return pick(v < (vf){0}, vexpm1(v) * c->alpha, v);
+    case VGK_ACT_SILU: return vsilu(v);
+    case VGK_ACT_ELU: return below(v, (vf){0}, vexpm1(v) * c->alpha, v);
     case VGK_ACT_HARD_SIGMOID: return clamp01(v * c->alpha + c->beta);
     case VGK_ACT_HARD_SWISH: return v * clamp01(v * (1.0f / 6) + 0.5f);
     case VGK_ACT_GELU_ERF: return vgelu_erf(v);
