@@ -141,8 +141,11 @@ INLINE void output_tile(const enum vgk_act act, const struct epilogue *e, const 
                     store(p, finish(act, o[j], &ch, r, e->residual_before_act, VL));
                     if (k % 16 == 0)
                         __builtin_prefetch(p + M * x, 1);
-                    if (r)
+                    if (r) {
+                        if (k % 16 == 0)
+                            __builtin_prefetch(r + M * res_x);
                         r += res_x;
+                    }
                 }
                 continue;
             }
