@@ -350,7 +350,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         return s;
     }
     vg_plan_norms_global(p, whole.program->net->global_why);
-    if (r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
+    if (r->bands == 1) {
         best = whole;
         whole.program = NULL;
     } else if (r->bands) {

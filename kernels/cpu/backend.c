@@ -186,6 +186,7 @@ const struct vgk_backend vgk_cpu = {
     .name = "cpu",
     .chains = true,
     .gates = true,
+    .cache = 16 << 20, /* a common last level: plans are the same on all machines */
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,
