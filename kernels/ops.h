@@ -116,13 +116,15 @@ enum { VGK_WEIGHT_SCALE = 6, VGK_WEIGHT_ZERO = 7 };
  *   dims): each may be VGK_NONE; shift, scale and slope may change between runs;
  *   out[0] [N,Cout,t...].
  *   y = act(conv(x) * scale + shift); then y + residual (act(... + residual) with residual_before_act).
+ * VGK_ACT_GATE: y = (v + residual) * (sigmoid(v) + alpha), v = conv(x) * scale + shift.
  * pad_mode tells what lies beyond x on both sides (REFLECT needs pad < size). */
 enum vgk_act { VGK_ACT_NONE, VGK_ACT_RELU, VGK_ACT_LEAKY_RELU /* alpha */, VGK_ACT_PRELU, VGK_ACT_CLIP /* alpha, beta */,
     VGK_ACT_SIGMOID, VGK_ACT_TANH, VGK_ACT_SILU,
     /* Of convolutions only: */
     VGK_ACT_ELU /* alpha */, VGK_ACT_HARD_SIGMOID /* alpha, beta */, VGK_ACT_HARD_SWISH, VGK_ACT_GELU_ERF,
-    VGK_ACT_GELU_TANH };
-#define VGK_ACTS (VGK_ACT_GELU_TANH + 1)
+    VGK_ACT_GELU_TANH,
+    VGK_ACT_GATE /* alpha; only for backends that say `gates` */ };
+#define VGK_ACTS (VGK_ACT_GATE + 1)
 #define VGK_CONV_INPUTS 8 /* with the weights' scale and zero point */
 struct vgk_conv {
     int spatial; /* 1, 2 or 3 */

@@ -32,6 +32,8 @@ enum vgk_status vg_plan_lay_out(struct vg_plan *p, int width, int height, struct
         p->bound_how.norms != how.norms || p->bound_how.half != how.half) {
         vg_net_free(&p->bound);
         s = vg_model_bind(p->model, width, height, p->info.window, true, how.norms, &p->bound, err);
+        if (!s && p->backend->gates)
+            vg_net_gate(p->bound);
         if (!s && p->backend->chains && (!how.half || p->backend->half))
             vg_net_chain(p->bound);
         for (int i = 0; !s && i < p->bound->n_ops; i++) {

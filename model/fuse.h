@@ -11,6 +11,10 @@
  * right, fused in part. */
 enum vgk_status vg_net_fuse(struct vg_net *);
 
+/* For backends that take it: (c + r) * (sigmoid(c) - k), c a convolution's result that nothing else reads, is computed by
+ * the convolution (VGK_ACT_GATE).  The result is the same to the bit. */
+void vg_net_gate(struct vg_net *);
+
 /* For backends that take them: trees of unary and binary ops between other ops become chains (struct vgk_chain), which
  * read and write memory once.  The result is the same to the bit. */
 void vg_net_chain(struct vg_net *);

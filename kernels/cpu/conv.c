@@ -339,7 +339,8 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
     size_t line = VGK_ALIGN / sizeof(float);
     if (p.method == VGK_CONV_WINOGRAD) {
         size_t inputs = (size_t)(p.blocks_y * p.inputs_row + 1) * (size_t)p.cin; /* and the padded input tile */
-        p.scratch_per_thread = VGK_WINOGRAD_POSITIONS * (inputs + (size_t)(p.tiles * p.nr) + 2 * VGK_WINOGRAD_GAP);
+        size_t in = VGK_WINOGRAD_IN, half = VGK_WINOGRAD_OUT * in, products = (size_t)(p.tiles * p.nr);
+        p.scratch_per_thread = in * in * (inputs + VGK_WINOGRAD_GAP) + in * (products + VGK_WINOGRAD_GAP) + half * products;
     } else if (p.method == VGK_CONV_PLANAR) {
         p.sums = vgk_round_up((size_t)p.unit_pixels * (size_t)p.cout + VGK_CONV_THIN, line); /* the last four may begin there */
         p.tables = vgk_round_up(2 * (size_t)(p.kd * p.kh) * sizeof(float *) / sizeof(float), line);
@@ -560,8 +561,8 @@ static void pack_winograd(void *arg, int64_t begin, int64_t end, int thread)
                         t[i][x] = g[i][0] * k[0] + g[i][1] * k[1] + g[i][2] * k[2];
                 }
                 float *u = to + ((size_t)b * (size_t)p->cin + (size_t)c) * (size_t)p->nr + o % p->nr;
-                for (int i = 0; i < N; i++)
-                    for (int j = 0; j < N; j++, u += position)
+                for (int j = 0; j < N; j++)
+                    for (int i = 0; i < N; i++, u += position)
                         *u = (float)(t[i][0] * g[j][0] + t[i][1] * g[j][1] + t[i][2] * g[j][2]);
             }
     }

@@ -22,15 +22,15 @@ INLINE vf vsqrt(vf x)
 INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 
 #define EACH_UNARY(F) \
-    F(relu, VGK_RELU, pick(x < 0.0f, (vf){0}, x)) \
-    F(leaky_relu, VGK_LEAKY_RELU, pick(x < 0.0f, x * alpha, x)) \
+    F(relu, VGK_RELU, at_least(x, (vf){0})) \
+    F(leaky_relu, VGK_LEAKY_RELU, below(x, (vf){0}, x * alpha, x)) \
     F(sigmoid, VGK_SIGMOID, vsigmoid(x)) \
     F(tanh, VGK_TANH, vtanh(x)) \
     F(clip, VGK_CLIP, at_most(at_least(x, splat(alpha)), splat(beta))) \
-    F(elu, VGK_ELU, pick(x < 0.0f, vexpm1(x) * alpha, x)) \
+    F(elu, VGK_ELU, below(x, (vf){0}, vexpm1(x) * alpha, x)) \
     F(hard_sigmoid, VGK_HARD_SIGMOID, clamp01(x * alpha + beta)) \
     F(hard_swish, VGK_HARD_SWISH, x * clamp01(x * (1.0f / 6) + 0.5f)) \
-    F(silu, VGK_SILU, pick(x < -88.0f, (vf){0}, x * vsigmoid(x))) \
+    F(silu, VGK_SILU, below(x, splat(-88.0f), (vf){0}, vsilu(x))) \
     F(gelu_tanh, VGK_GELU_TANH, vgelu_tanh(x)) \
     F(gelu_erf, VGK_GELU_ERF, vgelu_erf(x)) \
     F(neg, VGK_NEG, -x) \
@@ -62,7 +62,7 @@ INLINE vf most(vf a, vf b) { return pick((a > b) | (a != a), a, b); }
     F(div, VGK_DIV, a / b) \
     F(min, VGK_MIN, least(a, b)) \
     F(max, VGK_MAX, most(a, b)) \
-    F(prelu, VGK_PRELU, pick(a < 0.0f, a * b, a))
+    F(prelu, VGK_PRELU, below(a, (vf){0}, a * b, a))
 
 #define BINARY(NAME, FN, E) \
     INLINE vf two_##NAME(vf a, vf b) { return E; } \

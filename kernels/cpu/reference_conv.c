@@ -145,6 +145,10 @@ static void conv_rows(void *arg, int64_t begin, int64_t end, int thread)
                                                         o[2] * c->residual_step[2],
                                                     0)
                                           : 0;
+                    if (p->act == VGK_ACT_GATE) {
+                        sum[k] = (v + add) * (vgk_ref_act(VGK_ACT_SIGMOID, 0, 0, 0, v) + (double)p->alpha);
+                        continue;
+                    }
                     if (p->residual_before_act)
                         v += add;
                     v = vgk_ref_act(p->act, p->alpha, p->beta, element(slope, slope ? ch * slope->stride[0] : 0, 0), v);

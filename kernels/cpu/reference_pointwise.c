@@ -96,6 +96,7 @@ double vgk_ref_act(enum vgk_act act, double alpha, double beta, double slope, do
     case VGK_ACT_HARD_SWISH: return x * clip(x / 6 + 0.5, 0, 1);
     case VGK_ACT_GELU_ERF: return 0.5 * x * (1 + erf(x * M_SQRT1_2));
     case VGK_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case VGK_ACT_GATE: return x * (sigmoid(x) + alpha);
     }
     return x;
 }

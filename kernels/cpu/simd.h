@@ -107,50 +107,86 @@ INLINE vf pick(vi mask, vf a, vf b)
 #endif
 }
 
-/* NaN in v stays in both. */
-INLINE vf at_least(vf v, vf low) { return pick(v < low, low, v); }
-INLINE vf at_most(vf v, vf high) { return pick(v > high, high, v); }
-
-/* exp(x) = 2^n (1 + q), |x| <= 87 or NaN: n to the nearest integer, q = exp(r) - 1 by its Taylor series to r^7 (|r| <=
- * ln 2 / 2: the next term is below 6e-9 of the result). */
-INLINE vf exp_parts(vf x, vf *q)
+/* Where v < limit a, else b: with AVX-512 a mask that never becomes a vector, as gcc makes it of pick's. */
+INLINE vf below(vf v, vf limit, vf a, vf b)
 {
-    const float round = 12582912.0f; /* 1.5 * 2^23: the integer lands in the low bits */
-    vf n = x * 1.44269504f + round;
-    vu e = ((vu)n + 127) << 23; /* NaN may come, whose bits overflow */
+#if VGK_VL == 16 && defined(__AVX512F__)
+    return (vf)_mm512_mask_blend_ps(_mm512_cmp_ps_mask((__m512)v, (__m512)limit, _CMP_LT_OQ), (__m512)b, (__m512)a);
+#else
+    return pick(v < limit, a, b);
+#endif
+}
+
+/* NaN in v stays in both: the instructions give their second operand where one is NaN. */
+INLINE vf at_least(vf v, vf low)
+{
+#if VGK_VL == 16 && defined(__AVX512F__)
+    return (vf)_mm512_max_ps((__m512)low, (__m512)v);
+#elif VGK_VL == 8 && defined(__AVX2__)
+    return (vf)_mm256_max_ps((__m256)low, (__m256)v);
+#else
+    return pick(v < low, low, v);
+#endif
+}
+
+INLINE vf at_most(vf v, vf high)
+{
+#if VGK_VL == 16 && defined(__AVX512F__)
+    return (vf)_mm512_min_ps((__m512)high, (__m512)v);
+#elif VGK_VL == 8 && defined(__AVX2__)
+    return (vf)_mm256_min_ps((__m256)high, (__m256)v);
+#else
+    return pick(v > high, high, v);
+#endif
+}
+
+/* exp(x) = 2^n exp(r), |x| <= 87 or NaN: n to the nearest integer, |r| <= ln 2 / 2; returns 2^n.  The rounding leaves n
+ * and the exponent's bias in the low bits. */
+INLINE vf exp_parts(vf x, vf *r)
+{
+    const float round = 12582912.0f + 127; /* 1.5 * 2^23 */
+    vf n = x * 1.44269504f + round, two_n = (vf)((vu)n << 23); /* NaN may come, whose bits overflow */
     n -= round;
-    vf r = x - n * 0.693359375f; /* ln 2 in two pieces, the first exact */
-    r = r + n * 2.12194440e-4f;
+    *r = x - n * 0.693359375f; /* ln 2 in two pieces, the first exact */
+    *r = *r + n * 2.12194440e-4f;
+    return two_n;
+}
+
+/* (exp(r) - 1) / r by its Taylor series to r^7: the next term is below 6e-9 of exp(r). */
+INLINE vf exp_series(vf r)
+{
     vf p = r * (1.0f / 5040) + 1.0f / 720;
     p = p * r + 1.0f / 120;
     p = p * r + 1.0f / 24;
     p = p * r + 1.0f / 6;
     p = p * r + 0.5f;
-    *q = p * r * r + r;
-    return (vf)e;
+    return p * r + 1.0f;
 }
 
-INLINE vf vexp(vf x)
+INLINE vf within(vf x, float most) { return at_most(at_least(x, splat(-most)), splat(most)); }
+
+INLINE vf vexp_within(vf x)
 {
-    vf q, two_n = exp_parts(at_most(at_least(x, splat(-87.0f)), splat(87.0f)), &q);
-    return two_n * q + two_n;
+    vf r, two_n = exp_parts(x, &r);
+    return two_n * (exp_series(r) * r + 1.0f);
 }
 
-INLINE vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp(-x)); }
+INLINE vf vexp(vf x) { return vexp_within(within(x, 87)); }
+INLINE vf vsigmoid(vf x) { return 1.0f / (1.0f + vexp_within(-within(x, 87))); }
+INLINE vf vsilu(vf x) { return x / (1.0f + vexp_within(-within(x, 87))); }
 
 /* (e - 1) / (e + 1) with e = exp(2x), e - 1 taken from the parts so that it keeps its digits near 0. */
 INLINE vf vtanh(vf x)
 {
-    vf q, two_n = exp_parts(at_most(at_least(x + x, splat(-40.0f)), splat(40.0f)), &q);
-    vf m = two_n * q + (two_n - 1.0f);
+    vf r, two_n = exp_parts(within(x + x, 40), &r), m = two_n * (exp_series(r) * r) + (two_n - 1.0f);
     return m / (m + 2.0f);
 }
 
 /* Fine near 0, where exp(x) - 1 would lose its digits. */
 INLINE vf vexpm1(vf x)
 {
-    vf q, two_n = exp_parts(at_most(at_least(x, splat(-87.0f)), splat(87.0f)), &q);
-    return two_n * q + (two_n - 1.0f);
+    vf r, two_n = exp_parts(within(x, 87), &r);
+    return two_n * (exp_series(r) * r) + (two_n - 1.0f);
 }
 
 /* To 3e-7: Abramowitz & Stegun 7.1.26. */

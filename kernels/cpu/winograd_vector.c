@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Winograd F(6x6, 3x3), points 0, 1, -1, 2, -2, 1/2, -1/2, infinity: one unit of plan->tiles tiles.
  *
- * A unit transforms its input tiles (each position of the 8 x 8 becomes one matrix tiles x cin), multiplies them with
- * the transformed weights one panel of output channels at a time, so that the products of a panel stay near, and
- * transforms those back.
+ * A unit transforms its input tiles (each position of the 8 x 8 becomes one matrix tiles x cin) and multiplies them with
+ * the transformed weights, one panel of output channels at a time.  Positions are in the order of columns: when a column
+ * of products is there, still in the first cache, the transform back along it makes 6 of its 8, and the one along the
+ * rows comes when all columns are.
  *
  * The transforms are functions of their own with outer loops that are not unrolled: inlined and unrolled, gcc keeps
  * dozens of addresses alive and spills them for every tile. */
@@ -72,13 +73,13 @@ INLINE void input_tile(const bool partial, const float *in, ptrdiff_t y, ptrdiff
         }
         UNROLL(1)
         for (int j = 0; j < N; j++) {
-            float *o = v + j * vs + c;
+            float *o = v + j * N * vs + c;
             UNROLL(8)
             for (int i = 0; i < N; i++)
                 d[i] = t[i][j];
             transform_in(d);
             UNROLL(8)
-            for (int i = 0; i < N; i++, o += N * vs)
+            for (int i = 0; i < N; i++, o += vs)
                 store(o, d[i]);
         }
     }
@@ -94,10 +95,24 @@ NOINLINE void last_vector(const float *in, ptrdiff_t y, ptrdiff_t x, int c0, int
     input_tile(true, in, y, x, c0, channels, v, vs);
 }
 
+/* Vector k of a column of products (positions `step` floats apart) transformed along it to place k of `half`. */
+NOINLINE void half_out(const float *products, ptrdiff_t step, ptrdiff_t vectors, float *half)
+{
+    for (ptrdiff_t k = 0; k < vectors; k++, products += VL, half += M * N * VL) {
+        vf s[N], o[M];
+        UNROLL(8)
+        for (int i = 0; i < N; i++)
+            s[i] = load(products + i * step);
+        transform_out(s, o);
+        UNROLL(8)
+        for (int i = 0; i < M; i++)
+            store(half + i * VL, o[i]);
+    }
+}
+
 /* One tile of the output, the channels of a panel. */
 struct tile {
-    const float *products; /* positions are `step` floats apart */
-    ptrdiff_t step;
+    const float *half; /* [vector of channels][column of products][row of outputs] */
     float *out;
     const float *res; /* or NULL */
     struct vgk_conv_image out_stride, res_stride;
@@ -106,42 +121,38 @@ struct tile {
 
 INLINE void output_tile(const enum vgk_act act, const struct epilogue *e, const struct tile *a)
 {
-    vf t[M][N], s[N], o[M];
-    for (int k = 0; k < a->channels; k += VL) {
+    const float *half = a->half;
+    ptrdiff_t x = a->out_stride.x, res_x = a->res_stride.x;
+    for (int k = 0; k < a->channels; k += VL, half += M * N * VL) {
         struct channels ch = channels_at(e, k);
         int n = a->channels - k;
-        UNROLL(1)
-        for (int j = 0; j < N; j++) {
-            const float *p = a->products + j * a->step + k;
-            UNROLL(8)
-            for (int i = 0; i < N; i++, p += N * a->step)
-                s[i] = load(p);
-            transform_out(s, o);
-            UNROLL(8)
-            for (int i = 0; i < M; i++)
-                t[i][j] = o[i];
-        }
         UNROLL(1)
         for (int i = 0; i < a->rows; i++) {
             float *p = a->out + i * a->out_stride.y + k;
             const float *r = a->res ? a->res + i * a->res_stride.y + k : NULL;
-            transform_out(t[i], o);
+            vf s[N], o[M];
+            UNROLL(8)
+            for (int j = 0; j < N; j++)
+                s[j] = load(half + (j * M + i) * VL);
+            transform_out(s, o);
             if (n >= VL && a->columns == M) {
                 UNROLL(8)
-                for (int j = 0; j < M; j++, p += a->out_stride.x) {
+                for (int j = 0; j < M; j++, p += x) {
                     store(p, finish(act, o[j], &ch, r, e->residual_before_act, VL));
                     if (k % 16 == 0)
-                        __builtin_prefetch(p + M * a->out_stride.x, 1);
-                    if (r)
-                        r += a->res_stride.x;
+                        __builtin_prefetch(p + M * x, 1);
+                    if (r) {
+                        if (k % 16 == 0)
+                            __builtin_prefetch(r + M * res_x);
+                        r += res_x;
+                    }
                 }
                 continue;
             }
             UNROLL(8)
             for (int j = 0; j < M; j++)
                 if (j < a->columns)
-                    store_n(p + j * a->out_stride.x,
-                            finish(act, o[j], &ch, r ? r + j * a->res_stride.x : NULL, e->residual_before_act, n), n);
+                    store_n(p + j * x, finish(act, o[j], &ch, r ? r + j * res_x : NULL, e->residual_before_act, n), n);
         }
     }
 }
@@ -196,8 +207,8 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
     int end = p->units_y == 1 ? across * down : (uy + 1) * across, t1 = t0 + p->tiles < end ? t0 + p->tiles : end;
     const float *in = j->in + image * p->in.n;
     ptrdiff_t row = (ptrdiff_t)p->inputs_row * p->cin, vs = p->blocks_y * row + VGK_WINOGRAD_GAP;
-    ptrdiff_t ms = (ptrdiff_t)p->tiles * p->nr + VGK_WINOGRAD_GAP;
-    float *v = scratch, *products = v + N * N * vs, *patch = products + N * N * ms;
+    ptrdiff_t ms = (ptrdiff_t)p->tiles * p->nr + VGK_WINOGRAD_GAP, half_tile = (ptrdiff_t)M * N * p->nr;
+    float *v = scratch, *products = v + N * N * vs, *half = products + N * ms, *patch = half + p->tiles * half_tile;
 
     /* The last vector of a tile's channels may reach into the next tile's, which are written later. */
     for (int b = 0; b < p->blocks_y; b++)
@@ -216,7 +227,7 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
             struct vgk_segment s[VGK_WINOGRAD_BLOCKS];
             for (int b = 0; b < p->blocks_y; b++, weights += len * p->nr)
                 s[b] = (struct vgk_segment){v + q * vs + b * row, weights};
-            float *c = products + q * ms;
+            float *c = products + q % N * ms;
             for (int left = t1 - t0; left > 0;) {
                 int k = left < p->mr ? left : p->mr;
                 micro->fn[p->nv][k](p->blocks_y, s, len, lda, c, p->nr);
@@ -225,14 +236,15 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
                 c += k * p->nr;
                 left -= k;
             }
+            if (q % N == N - 1)
+                half_out(products, ms, (ptrdiff_t)(t1 - t0) * p->nv, half + q / N * M * VL);
         }
         int c = i * p->nr;
         struct epilogue e = {j->scale + c, j->shift + c, j->slope + c, p->alpha, p->beta, p->residual_before_act};
         for (int t = t0; t < t1; t++) {
             int y = t / across * M, x = t % across * M;
             struct tile a = {
-                .products = products + (ptrdiff_t)(t - t0) * p->nr,
-                .step = ms,
+                .half = half + (t - t0) * half_tile,
                 .out = j->out + image * p->out.n + y * p->out.y + x * p->out.x + c,
                 .res = p->residual ? j->res + image * p->res.n + y * p->res.y + x * p->res.x + c : NULL,
                 .out_stride = p->out,

@@ -471,7 +471,7 @@ static void random_conv(int round, bool transposed)
     if (kit_int(0, 1))
         in[5] = cudakit_random(any_float(), rank, y, -1, 1);
     p.act = in[4].type == VGK_NONE ? (enum vgk_act)kit_int(0, 2) : VGK_ACT_PRELU;
-    p.act = kit_int(0, 3) ? p.act : (enum vgk_act)kit_int(VGK_ACT_SIGMOID, VGK_ACTS - 1);
+    p.act = kit_int(0, 3) ? p.act : (enum vgk_act)kit_int(VGK_ACT_SIGMOID, VGK_ACT_GATE - 1);
     p.alpha = 0.2f;
     p.beta = 0.5f;
     p.residual_before_act = kit_int(0, 1);

@@ -214,6 +214,7 @@ static double act(const struct layer *l, int64_t o, double v)
     case VGK_ACT_HARD_SWISH: return v * fmin(fmax(v / 6 + 0.5, 0), 1);
     case VGK_ACT_GELU_ERF: return 0.5 * v * erfc(-v / sqrt(2));
     case VGK_ACT_GELU_TANH: return 0.5 * v * (1 + tanh(sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+    case VGK_ACT_GATE: return v * (1 / (1 + exp(-v)) + c->alpha);
     case VGK_ACT_NONE: break;
     }
     return v;
@@ -237,7 +238,10 @@ static double worst(const struct layer *l, bool winograd)
                 size += fabsf(l->weights[o * per + i]);
         }
         size = size * (scale ? fabs(scale[o]) : 1) + (shift ? fabs(shift[o]) : 0) + fabs(r) + 1;
-        v = c->residual_before_act ? act(l, o, v + r) : act(l, o, v) + r;
+        if (c->act == VGK_ACT_GATE)
+            v = (v + r) * (1 / (1 + exp(-v)) + c->alpha);
+        else
+            v = c->residual_before_act ? act(l, o, v + r) : act(l, o, v) + r;
         double d = fabs(v - *at(&l->out, n, o, y, x)) / size * 16777216;
         if (!(d <= most))
             most = d;
