@@ -448,8 +448,14 @@ void vg_plan_largest_output(const struct vg_plan *p, int size[2])
     size[1] = vg_axis_scale(y, (int)vgk_round_up((size_t)y->tile, (size_t)sum->align_y));
 }
 
+static bool flights_fit(struct vg_plan *p, const struct vg_plan_request *r)
+{
+    p->flight_bytes = p->backend->flight_bytes(p->device, &p->flight_in, &p->flight_out, &p->staging_bytes);
+    return vg_plan_arrange(p) <= budget(p->backend, p->device, r->max_bytes);
+}
+
 /* Tiles in flight, if that is possible and fits: those that nothing but their own frame is known of, and nothing is
- * remembered of. */
+ * remembered of.  Rather with whole frames, of which each row goes up once, than tile by tile. */
 static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
 {
     const struct vg_summary *sum = &p->model->summary;
@@ -461,13 +467,15 @@ static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
     bool halved = r->chroma_x == 2 && r->chroma_y == 2;
     int out[2];
     vg_plan_largest_output(p, out);
-    p->flight_in = (struct vgk_flight_size){x->tile, y->tile, halved};
     p->flight_out = (struct vgk_flight_size){out[0], out[1], halved};
-    p->flight_bytes = p->backend->flight_bytes(p->device, &p->flight_in, &p->flight_out, &p->staging_bytes);
-    size_t needed = vg_plan_arrange(p);
-    if (needed <= budget(p->backend, p->device, r->max_bytes))
-        return;
-    vg_plan_note(p, "tiles in flight: %.1f MiB", (double)needed / (1 << 20));
+    for (int whole = x->n * y->n > 1; whole >= 0; whole--) {
+        p->flight_frames = whole;
+        p->flight_in = (struct vgk_flight_size){whole && x->frame > x->tile ? x->frame : x->tile,
+                                                whole && y->frame > y->tile ? y->frame : y->tile, halved};
+        if (flights_fit(p, r))
+            return;
+        vg_plan_note(p, "%s in flight: %.1f MiB", whole ? "frames" : "tiles", (double)p->norms.arena / (1 << 20));
+    }
     p->flight_bytes = p->staging_bytes = 0;
     vg_plan_arrange(p);
 }
@@ -557,6 +565,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
         .rescue_bytes = p->rescue_bytes,
         .weight_bytes = l->weights,
         .flight_bytes = p->flight_bytes,
+        .flight_frames = p->flight_frames,
         .staging_bytes = p->staging_bytes,
         .activation_bytes = p->norms.arena - p->rescue_bytes - p->flight_bytes - l->weights,
         .scratch_bytes = l->scratch_peak,

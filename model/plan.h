@@ -76,6 +76,7 @@ struct vg_plan_info {
     enum vg_precision precision; /* in use */
     int n_products, n_bf16;   /* convolutions, matrix products and attention; those of them that multiply bf16 */
     size_t flight_bytes;      /* of the arena, for frames on their way (vg_run_start); 0 = each tile is waited for */
+    bool flight_frames;       /* whole frames go up, the tiles' common rows once: there is room for it */
     size_t staging_bytes;     /* and pinned memory of the host for them, beside host_bytes */
     size_t rescue_bytes;      /* of the arena, for the program in f32 that runs tiles again (run.h); 0 = none */
     bool exact;               /* tiled equals untiled, bit for bit */

@@ -34,6 +34,7 @@ struct vg_plan {
     size_t rescue_bytes;      /* what the arena has more because of it */
     size_t flight_bytes, staging_bytes; /* see vg_plan_info */
     struct vgk_flight_size flight_in, flight_out;
+    bool flight_frames;
     size_t room;              /* of it apart from activations, as reckoned before the frame was cut */
     size_t beside;            /* room, and what the norms need */
     struct vg_plan_norms {

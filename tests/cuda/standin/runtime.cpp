@@ -102,7 +102,7 @@ static std::set<stream *> streams;
 static std::set<event *> events;
 static std::set<graph *> graphs; /* and executable ones */
 static int capturing; /* streams */
-static long n_launches;
+static long n_launches, n_uploaded;
 static std::map<char *, block> device_blocks, pinned_blocks;
 static thread_local void *context; /* the current one; NULL: the primary */
 static size_t device_bytes;
@@ -314,6 +314,7 @@ static cudaError_t copy(char *to, size_t to_pitch, const char *from, size_t from
     if (known(s)->context != context || (to_block && to_block->context != context) ||
         (from_block && from_block->context != context))
         return done(cudaErrorInvalidResourceHandle);
+    n_uploaded += up ? (long)(width * rows) : 0;
     if ((up && !within(pinned_blocks, from, from_bytes)) || (down && !within(pinned_blocks, to, to_bytes)))
         NOT_CAPTURED(s);
     if (up && !within(pinned_blocks, from, from_bytes)) {
@@ -638,6 +639,7 @@ cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t g) { return drop_graph(g); }
 cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t exec) { return drop_graph(exec); }
 
 long standin_launches(void) { return n_launches; }
+long standin_uploaded(void) { return n_uploaded; }
 int standin_graphs(void) { return (int)graphs.size(); }
 
 cudaError_t CUDARTAPI cudaGetLastError(void)
