@@ -213,6 +213,28 @@ static double guess(const struct candidate *c, const struct way *w, const struct
     return weights + 0.75 * (double)w->whole->activations * part * c->grid.y.tile / r->height;
 }
 
+/* vg_plan_fit of both: the tile's program and what runs the tile again when it overflows. */
+static enum vgk_status fit_tile(struct vg_plan *p, int width, int height, struct vg_how how, size_t max_bytes, size_t *least_bytes,
+                                struct vg_program **best)
+{
+    size_t own = SIZE_MAX, all;
+    struct vg_program *whole = NULL;
+    enum vgk_status s = vg_plan_fit(p, width, height, how, max_bytes, &own, best);
+    if (s && s != VGK_ERR_UNSUPPORTED)
+        return s;
+    if (!p->half || vg_plan_lay_out(p, width, height, how, &whole, NULL))
+        all = s ? own : vg_program_bytes(*best);
+    else
+        all = vg_plan_rescued(p, whole, s ? own : vg_program_bytes(*best), width, height, how, max_bytes);
+    vg_program_free(&whole);
+    if (!s && all > max_bytes) {
+        vg_program_free(best);
+        s = VGK_ERR_UNSUPPORTED;
+    }
+    *least_bytes = s && all < *least_bytes ? all : *least_bytes;
+    return s;
+}
+
 /* Tries grids in the order of their cost until one fits.  least_bands: what the whole frame needs in bands. */
 static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
                               bool stream, size_t least_bands, size_t max_bytes, size_t *least_bytes, struct cut *best,
@@ -234,7 +256,8 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
         for (int i = 0; i < n && s == VGK_ERR_UNSUPPORTED; i++) {
             const struct candidate *c = &list[i];
             const struct way *w = &ways[n_ways > 1 && c->direct];
-            struct vg_how how = how_to(p, c->direct, stream);
+            struct vg_how how = how_to(p, c->direct, stream), at_once = how;
+            at_once.bands = 1;
             bool small = c->bands ? c->grid.x.tile <= 1.5 * narrowest
                                   : (double)c->grid.x.tile * c->grid.y.tile <= 1.5 * smallest;
             bool fits = guess(c, w, r, least_bands) <= (double)max_bytes;
@@ -242,14 +265,17 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
                 continue;
             struct vg_program *l = NULL;
             int width = c->grid.x.tile, height = c->grid.y.tile;
-            enum vgk_status made = c->bands ? vg_plan_fit(p, width, height, how, max_bytes, least_bytes, &l)
+            enum vgk_status made = c->bands ? fit_tile(p, width, height, how, max_bytes, least_bytes, &l)
                                             : vg_plan_lay_out(p, width, height, how, &l, NULL);
             if (made == VGK_ERR_NOMEM)
                 s = vgk_fail(err, made, "no memory to plan");
             if (made || !l)
                 continue; /* too small a tile for the model's own padding, for instance */
-            *least_bytes = vg_program_bytes(l) < *least_bytes ? vg_program_bytes(l) : *least_bytes;
-            if (vg_program_bytes(l) <= max_bytes) {
+            size_t bytes = vg_program_bytes(l);
+            if (!c->bands && (bytes <= max_bytes || bytes < *least_bytes))
+                bytes = vg_plan_rescued(p, l, bytes, width, height, at_once, max_bytes);
+            *least_bytes = bytes < *least_bytes ? bytes : *least_bytes;
+            if (bytes <= max_bytes) {
                 *best = (struct cut){c->grid, c->direct, l};
                 s = VGK_OK;
             } else {
@@ -296,7 +322,7 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
     struct vg_program *first = NULL;
     *best = (struct cut){.grid = whole->grid};
     size_t bands = SIZE_MAX;
-    enum vgk_status s = vg_plan_fit(p, width, height, how_to(p, false, stream), max_bytes, &bands, &best->program);
+    enum vgk_status s = fit_tile(p, width, height, how_to(p, false, stream), max_bytes, &bands, &best->program);
     *least = bands < *least ? bands : *least;
     if (s != VGK_ERR_UNSUPPORTED)
         return s == VGK_ERR_NOMEM ? vgk_fail(err, s, "no memory to plan") : s;
@@ -333,6 +359,13 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
 
 static size_t less(size_t a, size_t b) { return a > b ? a - b : 0; }
 
+static bool whole_fits(struct vg_plan *p, const struct cut *whole, size_t max_bytes)
+{
+    size_t bytes = vg_program_bytes(whole->program);
+    return bytes <= max_bytes && vg_plan_rescued(p, whole->program, bytes, whole->grid.x.tile, whole->grid.y.tile,
+                                                 how_to(p, false, false), max_bytes) <= max_bytes;
+}
+
 static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, size_t all_bytes, struct vgk_error *err)
 {
     struct vg_model *m = p->model;
@@ -350,7 +383,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         return s;
     }
     vg_plan_norms_global(p, whole.program->net->global_why);
-    if (r->bands == 1 || (!r->bands && !tiles && vg_program_bytes(whole.program) <= max_bytes)) {
+    if (r->bands == 1 || (!r->bands && !tiles && whole_fits(p, &whole, max_bytes))) {
         best = whole;
         whole.program = NULL;
     } else if (r->bands) {
@@ -401,13 +434,19 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
                 vg_program_free(&streamed.program);
             }
         }
+        least += p->beside;
+        p->least = least < p->least ? least : p->least;
         if (s == VGK_ERR_UNSUPPORTED)
             s = vgk_fail(err, VGK_ERR_NOMEM, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: "
                          "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height,
-                         least + p->beside, (double)(least + p->beside) / (1 << 20), all_bytes, least + p->beside);
+                         p->least, (double)p->least / (1 << 20), all_bytes, p->least);
     }
     vg_program_free(&whole.program);
-    size_t needed = s ? 0 : vg_program_bytes(best.program) + p->beside;
+    size_t needed = s ? 0 : vg_program_bytes(best.program);
+    if (!s) {
+        struct vg_how how = how_to(p, best.direct, best.program->streams);
+        needed = vg_plan_rescued(p, best.program, needed, best.grid.x.tile, best.grid.y.tile, how, max_bytes) + p->beside;
+    }
     if (needed > all_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s in tiles of %dx%d needs %zu bytes (%.1f MiB), max-device-memory is %zu: "
                      "set it to %zu or more, or tile-width and tile-height to 0 for tiles that fit", m->summary.path,
@@ -504,6 +543,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     p->untried = untried;
     p->all_direct = direct;
     p->winograd_steps = -1;
+    p->least = SIZE_MAX;
     struct vg_plan_request r = *request;
     enum vgk_status s = VGK_OK;
     if (backend != &vgk_cpu)
@@ -515,6 +555,11 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     s = s ? s : make_all(p, &r, err);
     if (s == VGK_ERR_NOMEM && p->half && !r.bands && !vg_plan_asks_for_tiles(&r)) { /* one copy of the weights less */
         p->rescue_streams = true;
+        drop(p);
+        s = make_all(p, &r, err);
+    }
+    if (s == VGK_ERR_NOMEM && p->half && request->precision == VG_PRECISION_AUTO) { /* no second program */
+        p->half = p->rescue_streams = false;
         drop(p);
         s = make_all(p, &r, err);
     }
