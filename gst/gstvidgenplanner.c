@@ -257,6 +257,20 @@ device_settings (GstVidgenPlanner *self, GstVidgenDevice *device, gint *id)
   UNLOCK (self);
 }
 
+/* Could a model run on CUDA here? */
+static gboolean
+finds_cuda (gint id)
+{
+  const struct vgk_device_options options = {.device = MAX (id, 0)};
+  struct vgk_error err = {{0}};
+  const struct vgk_backend *backend = vgk_cuda_load (&err);
+
+  if (backend && backend->look (&options, &err) == VGK_OK)
+    return TRUE;
+  GST_INFO ("no frames in CUDA memory: %s", err.text);
+  return FALSE;
+}
+
 void
 gst_vidgen_planner_set_context (GstVidgenPlanner *self, GstContext *message)
 {
@@ -265,7 +279,7 @@ gst_vidgen_planner_set_context (GstVidgenPlanner *self, GstContext *message)
 
   device_settings (self, &device, &id);
   g_rec_mutex_lock (&self->context_lock);
-  if (device != GST_VIDGEN_DEVICE_CPU)
+  if (device != GST_VIDGEN_DEVICE_CPU && finds_cuda (id))
     gst_vidgen_cuda_set_context (self->element, message, id, &self->context);
   g_rec_mutex_unlock (&self->context_lock);
 }
@@ -302,7 +316,7 @@ gst_vidgen_planner_takes_cuda (GstVidgenPlanner *self)
   g_rec_mutex_lock (&self->context_lock);
   /* With device=cuda the plan tells what is missing; with auto, frames on the host would do. */
   takes = device == GST_VIDGEN_DEVICE_CUDA ||
-      (device == GST_VIDGEN_DEVICE_AUTO && (self->context || !self->started));
+      (device == GST_VIDGEN_DEVICE_AUTO && (self->context || (!self->started && finds_cuda (id))));
   g_rec_mutex_unlock (&self->context_lock);
   return takes;
 }
@@ -311,7 +325,6 @@ gst_vidgen_planner_takes_cuda (GstVidgenPlanner *self)
 static void
 ensure_context (GstVidgenPlanner *self)
 {
-  struct vgk_error err = {{0}};
   GstVidgenDevice device;
   gint id;
 
@@ -319,7 +332,7 @@ ensure_context (GstVidgenPlanner *self)
   g_rec_mutex_lock (&self->context_lock);
   if (device == GST_VIDGEN_DEVICE_CPU)
     gst_clear_object (&self->context);
-  else if (vgk_cuda_load (&err))
+  else if (finds_cuda (id))
     gst_vidgen_cuda_ensure (self->element, id, &self->context);
   self->started = TRUE;
   g_rec_mutex_unlock (&self->context_lock);

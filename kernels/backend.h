@@ -60,6 +60,8 @@ struct vgk_backend {
     const char *name; /* "cpu" */
     bool half;        /* likes activations in f16, and reads and writes frames from and to such tensors */
     bool chains;      /* takes VGK_OP_CHAIN */
+    /* Whether open would find the device; takes nothing of it.  NULL: always. */
+    enum vgk_status (*look)(const struct vgk_device_options *, struct vgk_error *);
     enum vgk_status (*open)(const struct vgk_device_options *, struct vgk_device **, struct vgk_error *);
     void (*close)(struct vgk_device **); /* NULL inside is fine; sets it to NULL */
     /* What it is, for logs and `active-device`: "cpu (AVX2, 2 threads)". */
