@@ -364,29 +364,31 @@ static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, enum flew
     return s;
 }
 
-static void lost_at_every_call(void)
+/* With the setting at 1, 2, 3 ... until nothing fails any more. */
+static void at_every(const char *setting, int least)
 {
     struct vg_model *m = nets_shipped(models_dir, "upscale2x");
-    int failed = 0, graphs = standin_graphs();
+    int failed = 0, objects = standin_objects();
     enum vgk_status s = VGK_ERR_DEVICE;
     enum flew flew = NOTHING;
     bool told = true;
     for (int n = 1; n < 2000 && s && told; n++) {
         struct vgk_error err = {{0}};
-        unsetenv("VIDGEN_STANDIN_FAIL");
-        vgk_cuda.bytes_free(cuda); /* a call without it: counts from here */
-        set("VIDGEN_STANDIN_FAIL", n);
+        vgk_cuda.free(cuda, vgk_cuda.alloc(cuda, 1)); /* calls without it: counts from here */
+        set(setting, n);
         s = all_of_it(m, 0, &flew, &err);
+        unsetenv(setting);
         told = !s || (*err.text && (s == VGK_ERR_DEVICE || s == VGK_ERR_NOMEM));
-        expectf(told, "call %d: status %d, '%s'", n, s, err.text);
+        expectf(told, "%s=%d: status %d, '%s'", setting, n, s, err.text);
+        expectf(standin_objects() == objects, "%s=%d: %d objects are left", setting, n, standin_objects() - objects);
         failed += s != VGK_OK;
     }
-    unsetenv("VIDGEN_STANDIN_FAIL");
-    vgk_cuda.bytes_free(cuda);
-    expectf(s == VGK_OK && flew == FRAMES && failed > 80, "%d calls failed", failed);
-    expectf(standin_graphs() == graphs, "%d graphs are left", standin_graphs() - graphs);
+    expectf(s == VGK_OK && flew == FRAMES && failed >= least, "%s: %d failed", setting, failed);
     vg_model_unref(&m);
 }
+
+static void lost_at_every_call(void) { at_every("VIDGEN_STANDIN_FAIL", 80); }
+static void no_memory_at_every_allocation(void) { at_every("VIDGEN_STANDIN_NOMEM", 4); }
 
 static void memory(void)
 {
@@ -525,6 +527,7 @@ int main(int argc, char **argv)
     run(not_recorded);
     run(recorded_beside);
     run(lost_at_every_call);
+    run(no_memory_at_every_allocation);
     run(memory);
     expect(vgk_cuda.bytes_now(cuda) == 0);
     vgk_cuda.close(&cuda);

@@ -121,6 +121,11 @@ MUTANTS = [
     ("flight-flags-stay", "flights.c",
      "    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);\n"
      "    VGK_CUDA_TRY(cudaEventRecord", "    VGK_CUDA_TRY(cudaEventRecord", FLIGHTS),
+    ("flight-closed-under-way", "flights.c",
+     "    if (f->up)\n        cudaStreamSynchronize(f->up);\n    cudaStreamSynchronize(dev->stream);\n"
+     "    if (f->down)\n        cudaStreamSynchronize(f->down);\n", "", FLIGHTS, "given_up"),
+    ("flight-closed-while-it-comes-down", "flights.c", "    if (f->down)\n        cudaStreamSynchronize(f->down);\n", "", FLIGHTS,
+     "given_up"),
     ("recording-not-freed", "recording.c", "    cudaGraphExecDestroy(r->exec); /* what is under way goes on */\n", "", FLIGHTS),
     ("recording-of-all-threads", "recording.c", "cudaStreamCaptureModeThreadLocal", "cudaStreamCaptureModeGlobal", FLIGHTS),
     ("recording-never-ends", "recording.c", "cudaStreamEndCapture(dev->stream, &graph);", "cudaErrorUnknown;", FLIGHTS),
