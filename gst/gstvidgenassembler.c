@@ -8,6 +8,36 @@
 GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_stitch_debug);
 #define GST_CAT_DEFAULT gst_vidgen_stitch_debug
 
+GType
+gst_vidgen_blend_get_type (void)
+{
+  static GType type;
+
+  if (g_once_init_enter (&type)) {
+    static const GEnumValue values[] = {{VG_BLEND_CROP, "Take each pixel from one tile", "crop"},
+        {VG_BLEND_LINEAR, "Fade evenly across the overlap", "linear"},
+        {VG_BLEND_COSINE, "Fade smoothly across the overlap", "cosine"}, {0, NULL, NULL}};
+
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenBlend", values));
+  }
+  return type;
+}
+
+GType
+gst_vidgen_missing_tile_get_type (void)
+{
+  static GType type;
+
+  if (g_once_init_enter (&type)) {
+    static const GEnumValue values[] = {{GST_VIDGEN_MISSING_TILE_ERROR, "Stop with an error", "error"},
+        {GST_VIDGEN_MISSING_TILE_SOURCE, "Show the source there", "source"},
+        {GST_VIDGEN_MISSING_TILE_PREVIOUS, "Show the previous frame there", "previous"}, {0, NULL, NULL}};
+
+    g_once_init_leave (&type, g_enum_register_static ("GstVidgenMissingTile", values));
+  }
+  return type;
+}
+
 static gint
 n_tiles (const GstVidgenAssembler *self)
 {

@@ -24,6 +24,12 @@ typedef enum
   GST_VIDGEN_MISSING_TILE_PREVIOUS,
 } GstVidgenMissingTile;
 
+/* The types of the properties. */
+GType gst_vidgen_blend_get_type (void);
+#define GST_TYPE_VIDGEN_BLEND (gst_vidgen_blend_get_type ())
+GType gst_vidgen_missing_tile_get_type (void);
+#define GST_TYPE_VIDGEN_MISSING_TILE (gst_vidgen_missing_tile_get_type ())
+
 typedef struct
 {
   GstElement *element; /* not a reference */

@@ -32,12 +32,14 @@
 #include "gstvidgenchunk.h"
 
 #include "gstvidgencuda.h"
+#include "gstvidgenframe.h"
 #include "gstvidgenplan.h"
 #include "gstvidgenpool.h"
 #include "gstvidgenqos.h"
 #include "gstvidgensizes.h"
 #include "gstvidgentilemeta.h"
 #include "gstvidgenview.h"
+#include "gstvidgenwishes.h"
 
 GST_DEBUG_CATEGORY_STATIC (gst_vidgen_chunk_debug);
 #define GST_CAT_DEFAULT gst_vidgen_chunk_debug
@@ -52,7 +54,7 @@ struct _GstVidgenChunk
   GstElement parent;
   GstPad *sinkpad, *srcpad;
 
-  gint tile_width, tile_height, overlap_x, overlap_y, window, hop;
+  GstVidgenWishes wishes;
 
   /* Streaming thread. */
   GstVideoInfo tile_info;
@@ -70,17 +72,7 @@ struct _GstVidgenChunk
   GstVidgenGrid *grid; /* NULL: not negotiated */
 };
 
-enum
-{
-  PROP_0,
-  PROP_TILE_WIDTH,
-  PROP_TILE_HEIGHT,
-  PROP_OVERLAP_X,
-  PROP_OVERLAP_Y,
-  PROP_WINDOW,
-  PROP_HOP,
-  PROP_QOS,
-};
+#define PROP_QOS GST_VIDGEN_N_WISHES
 
 #define CAPS GST_VIDGEN_CUDA_CAPS (GST_VIDGEN_ANY_SIZE) GST_VIDEO_CAPS_MAKE (GST_VIDGEN_FORMATS)
 static GstStaticPadTemplate sink_template =
@@ -112,61 +104,21 @@ clear_pool (GstVidgenChunk *self)
   gst_clear_object (&self->pool);
 }
 
-static struct vg_axis_request
-own_axis (gint frame, gint tile, gint overlap)
-{
-  struct vg_axis_request axis = {.frame = frame, .tile = tile, .overlap = overlap};
-
-  axis.size_multiple = axis.origin_multiple = axis.num = axis.den = 1;
-  return axis;
-}
-
-/* What the properties alone say. */
-static GstVidgenGrid *
-make_own_grid (GstVidgenChunk *self)
-{
-  struct vg_axis_request x = own_axis (self->info.width, self->in_cuda ? 0 : self->tile_width, self->overlap_x);
-  struct vg_axis_request y = own_axis (self->info.height, self->in_cuda ? 0 : self->tile_height, self->overlap_y);
-  struct vg_grid grid;
-  struct vgk_error err = {{0}};
-
-  gst_vidgen_format_chroma (self->info.finfo, &x.chroma, &y.chroma);
-  if (!gst_vidgen_make_grid (&x, &y, &grid, &err)) {
-    GST_ELEMENT_ERROR (self, LIBRARY, SETTINGS,
-        ("Frames of %dx%d cannot be cut into these tiles: %s.", self->info.width, self->info.height, err.text),
-        ("tile-width %d, tile-height %d, overlap-x %d, overlap-y %d", self->tile_width, self->tile_height,
-            self->overlap_x, self->overlap_y));
-    return NULL;
-  }
-  return gst_vidgen_grid_new (&grid);
-}
-
 /* The model's plan, or, where there is no model, our own. */
 static GstVidgenGrid *
 ask_plan (GstVidgenChunk *self)
 {
-  GstQuery *query = gst_query_new_custom (GST_QUERY_CUSTOM,
-      gst_structure_new (GST_VIDGEN_QUERY_PLAN, "caps", GST_TYPE_CAPS, self->caps, "tile-width", G_TYPE_INT,
-          self->tile_width, "tile-height", G_TYPE_INT, self->tile_height, "overlap-x", G_TYPE_INT, self->overlap_x,
-          "overlap-y", G_TYPE_INT, self->overlap_y, "window", G_TYPE_INT, self->window, "hop", G_TYPE_INT, self->hop,
-          NULL));
   GstVidgenGrid *grid = NULL;
-  gboolean refused = FALSE;
+  GError *error = NULL;
 
   self->frames = 1;
-  if (gst_pad_peer_query (self->srcpad, query)) {
-    const GstStructure *answer = gst_query_get_structure (query);
-
-    gst_structure_get (answer, "refused", G_TYPE_BOOLEAN, &refused, NULL);
-    if (!refused)
-      gst_structure_get (answer, "grid", GST_TYPE_VIDGEN_GRID, &grid, "frames", G_TYPE_INT, &self->frames, NULL);
-  }
-  gst_query_unref (query);
-  if (refused) {
+  if (!gst_vidgen_wishes_ask (&self->wishes, self->srcpad, self->caps, &grid, &self->frames)) {
     GST_INFO_OBJECT (self, "the model refused %" GST_PTR_FORMAT, self->caps);
     return NULL;
   }
-  return grid ? grid : make_own_grid (self);
+  if (!grid && !(grid = gst_vidgen_wishes_grid (&self->wishes, &self->info, self->in_cuda, &error)))
+    gst_vidgen_post (self, GST_MESSAGE_ERROR, error);
+  return grid;
 }
 
 static gboolean
@@ -489,33 +441,11 @@ gst_vidgen_chunk_change_state (GstElement *element, GstStateChange transition)
   return ret;
 }
 
-/* NULL: not one of the sizes, in pixels or frames. */
-static gint *
-size_property (GstVidgenChunk *self, guint id)
-{
-  switch (id) {
-    case PROP_TILE_WIDTH:
-      return &self->tile_width;
-    case PROP_TILE_HEIGHT:
-      return &self->tile_height;
-    case PROP_OVERLAP_X:
-      return &self->overlap_x;
-    case PROP_OVERLAP_Y:
-      return &self->overlap_y;
-    case PROP_WINDOW:
-      return &self->window;
-    case PROP_HOP:
-      return &self->hop;
-    default:
-      return NULL;
-  }
-}
-
 static void
 gst_vidgen_chunk_set_property (GObject *object, guint id, const GValue *value, GParamSpec *pspec)
 {
   GstVidgenChunk *self = GST_VIDGEN_CHUNK (object);
-  gint *size = size_property (self, id);
+  gint *size = gst_vidgen_wishes_size (&self->wishes, id);
 
   GST_OBJECT_LOCK (self);
   if (size)
@@ -531,7 +461,7 @@ static void
 gst_vidgen_chunk_get_property (GObject *object, guint id, GValue *value, GParamSpec *pspec)
 {
   GstVidgenChunk *self = GST_VIDGEN_CHUNK (object);
-  const gint *size = size_property (self, id);
+  const gint *size = gst_vidgen_wishes_size (&self->wishes, id);
 
   GST_OBJECT_LOCK (self);
   if (size)
@@ -546,7 +476,6 @@ gst_vidgen_chunk_get_property (GObject *object, guint id, GValue *value, GParamS
 static void
 gst_vidgen_chunk_class_init (GstVidgenChunkClass *klass)
 {
-  const GParamFlags flags = G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY;
   GObjectClass *object_class = G_OBJECT_CLASS (klass);
   GstElementClass *element_class = GST_ELEMENT_CLASS (klass);
 
@@ -557,36 +486,7 @@ gst_vidgen_chunk_class_init (GstVidgenChunkClass *klass)
   object_class->get_property = gst_vidgen_chunk_get_property;
   element_class->change_state = gst_vidgen_chunk_change_state;
 
-  g_object_class_install_property (object_class, PROP_TILE_WIDTH,
-      g_param_spec_int ("tile-width", "Tile width",
-          "Width of a tile in pixels, its overlap included; it may grow a little so that the last tile ends with the "
-          "frame (0 = as the model plans, or the whole width)",
-          0, G_MAXINT, 0, flags));
-  g_object_class_install_property (object_class, PROP_TILE_HEIGHT,
-      g_param_spec_int ("tile-height", "Tile height",
-          "Height of a tile in pixels, its overlap included; it may grow a little so that the last tile ends with the "
-          "frame (0 = as the model plans, or the whole height)",
-          0, G_MAXINT, 0, flags));
-  g_object_class_install_property (object_class, PROP_OVERLAP_X,
-      g_param_spec_int ("overlap-x", "Horizontal overlap",
-          "Pixels that neighbouring tiles share across, at least (-1 = as much as the model sees around a pixel, none "
-          "without one)",
-          -1, G_MAXINT, -1, flags));
-  g_object_class_install_property (object_class, PROP_OVERLAP_Y,
-      g_param_spec_int ("overlap-y", "Vertical overlap",
-          "Pixels that neighbouring tiles share down, at least (-1 = as much as the model sees around a pixel, none "
-          "without one)",
-          -1, G_MAXINT, -1, flags));
-  g_object_class_install_property (object_class, PROP_WINDOW,
-      g_param_spec_int ("window", "Window",
-          "Frames that the model sees at once, of one that takes any number (0 = as it "
-          "plans)",
-          0, G_MAXINT, 0, flags));
-  g_object_class_install_property (object_class, PROP_HOP,
-      g_param_spec_int ("hop", "Hop",
-          "Frames that the window moves on by; where windows overlap for it, they fade into "
-          "each other (0 = as the model plans)",
-          0, G_MAXINT, 0, flags));
+  gst_vidgen_wishes_install (object_class);
   /**
    * GstVidgenChunk:qos:
    *
@@ -607,7 +507,7 @@ gst_vidgen_chunk_class_init (GstVidgenChunkClass *klass)
 static void
 gst_vidgen_chunk_init (GstVidgenChunk *self)
 {
-  self->overlap_x = self->overlap_y = -1;
+  gst_vidgen_wishes_init (&self->wishes);
   self->qos.element = GST_ELEMENT (self);
   gst_vidgen_qos_reset (&self->qos);
 

@@ -133,6 +133,28 @@ gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const str
   return engine;
 }
 
+GstVidgenEngine *
+gst_vidgen_engine_new_in_cuda (struct vg_model *model, GstVidgenDevice device,
+    const struct vgk_device_options *options, GstObject *context, const struct vg_plan_request *request, GError **error)
+{
+  GstVidgenEngine *engine;
+
+  if (device == GST_VIDGEN_DEVICE_CPU) {
+    g_set_error_literal (error, GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
+        "The frames are in CUDA memory, which device=cpu does not read: set device to cuda, or put cudadownload before "
+        "this element.");
+    return NULL;
+  }
+  engine = gst_vidgen_engine_new (model, GST_VIDGEN_DEVICE_CUDA, options, context, request, error);
+  if (engine && !engine->context) {
+    g_clear_pointer (&engine, gst_vidgen_engine_free);
+    g_set_error_literal (error, GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_INIT,
+        "The frames are in CUDA memory, and GStreamer's CUDA library made no context for them (its log tells why): put "
+        "cudadownload before this element.");
+  }
+  return engine;
+}
+
 gboolean
 gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error)
 {

@@ -45,6 +45,10 @@ typedef enum
 GstVidgenEngine *gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device,
     const struct vgk_device_options *options, GstObject *context, const struct vg_plan_request *request,
     GError **error);
+/* The same for frames in CUDA memory: only CUDA will do, in that context. */
+GstVidgenEngine *gst_vidgen_engine_new_in_cuda (struct vg_model *model, GstVidgenDevice device,
+    const struct vgk_device_options *options, GstObject *context, const struct vg_plan_request *request,
+    GError **error);
 /* What runs ends early, with an error, when *stop is set (atomically, by any thread). */
 gboolean gst_vidgen_engine_open (GstVidgenEngine *engine, const gint *stop, GError **error);
 void gst_vidgen_engine_free (GstVidgenEngine *engine); /* NULL is fine */

@@ -123,7 +123,7 @@ gst_vidgen_model_query (GstBaseTransform *trans, GstPadDirection direction, GstQ
   /* Upstream wants its buffers back. */
   if (GST_QUERY_TYPE (query) == GST_QUERY_DRAIN && direction == GST_PAD_SINK)
     gst_vidgen_runner_drain (&self->runner);
-  if (GST_QUERY_TYPE (query) == GST_QUERY_CONTEXT && gst_vidgen_planner_answer_context (&self->planner, query))
+  if (GST_QUERY_TYPE (query) == GST_QUERY_CONTEXT && gst_vidgen_context_answer (&self->planner.context, query))
     return TRUE;
 
   ok = GST_BASE_TRANSFORM_CLASS (parent_class)->query (trans, direction, query);
@@ -234,7 +234,7 @@ gst_vidgen_model_transform_caps (GstBaseTransform *trans, GstPadDirection direct
     n++;
   result = gst_vidgen_scaled_caps (caps, direction, scales, n);
   /* What comes out may be in other memory than what goes in. */
-  if (gst_vidgen_planner_takes_cuda (&self->planner)) {
+  if (gst_vidgen_context_takes_cuda (&self->planner.context)) {
     other = gst_vidgen_caps_other_memory (result);
     result = gst_caps_merge (result, other);
   } else {
@@ -438,7 +438,7 @@ gst_vidgen_model_change_state (GstElement *element, GstStateChange transition)
 static void
 gst_vidgen_model_set_context (GstElement *element, GstContext *context)
 {
-  gst_vidgen_planner_set_context (&GST_VIDGEN_MODEL (element)->planner, context);
+  gst_vidgen_context_set (&GST_VIDGEN_MODEL (element)->planner.context, context);
   GST_ELEMENT_CLASS (parent_class)->set_context (element, context);
 }
 

@@ -9,8 +9,6 @@
 #include "gstvidgenparameters.h"
 #include "gstvidgenplan.h"
 
-#include "../kernels/cuda_load.h"
-
 GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
 #define GST_CAT_DEFAULT gst_vidgen_model_debug
 
@@ -24,9 +22,8 @@ gst_vidgen_planner_init (GstVidgenPlanner *self, GstElement *element)
   self->element = element;
   self->norm_mode = VG_NORM_AUTO;
   self->norm_error_interval = 64;
-  self->cuda_device_id = -1;
   g_mutex_init (&self->lock);
-  g_rec_mutex_init (&self->context_lock);
+  gst_vidgen_context_init (&self->context, element);
   g_queue_init (&self->planned);
 }
 
@@ -39,7 +36,7 @@ gst_vidgen_planner_clear (GstVidgenPlanner *self)
   g_clear_pointer (&self->parameters, gst_structure_free);
   g_free (self->plan);
   g_free (self->device);
-  g_rec_mutex_clear (&self->context_lock);
+  gst_vidgen_context_clear (&self->context);
   g_mutex_clear (&self->lock);
 }
 
@@ -135,9 +132,7 @@ gst_vidgen_planner_unload (GstVidgenPlanner *self)
   vg_model_unref (&self->model);
   g_clear_pointer (&self->values, g_free);
   UNLOCK (self);
-  g_rec_mutex_lock (&self->context_lock);
-  gst_clear_object (&self->context);
-  g_rec_mutex_unlock (&self->context_lock);
+  gst_vidgen_context_drop (&self->context);
 }
 
 gboolean
@@ -246,123 +241,19 @@ gst_vidgen_planner_is_newest (GstVidgenPlanner *self, const GstVidgenEngine *eng
   return newest;
 }
 
-/* ---- contexts ---- */
-
-static void
-device_settings (GstVidgenPlanner *self, GstVidgenDevice *device, gint *id)
-{
-  LOCK (self);
-  *device = self->device_wanted;
-  *id = self->cuda_device_id;
-  UNLOCK (self);
-}
-
-/* Could a model run on CUDA here? */
-static gboolean
-finds_cuda (gint id)
-{
-  const struct vgk_device_options options = {.device = MAX (id, 0)};
-  struct vgk_error err = {{0}};
-  const struct vgk_backend *backend = vgk_cuda_load (&err);
-
-  if (backend && backend->look (&options, &err) == VGK_OK)
-    return TRUE;
-  GST_INFO ("no frames in CUDA memory: %s", err.text);
-  return FALSE;
-}
-
-void
-gst_vidgen_planner_set_context (GstVidgenPlanner *self, GstContext *message)
-{
-  GstVidgenDevice device;
-  gint id;
-
-  device_settings (self, &device, &id);
-  g_rec_mutex_lock (&self->context_lock);
-  if (device != GST_VIDGEN_DEVICE_CPU && finds_cuda (id))
-    gst_vidgen_cuda_set_context (self->element, message, id, &self->context);
-  g_rec_mutex_unlock (&self->context_lock);
-}
-
-GstObject *
-gst_vidgen_planner_context (GstVidgenPlanner *self)
-{
-  GstObject *context;
-
-  g_rec_mutex_lock (&self->context_lock);
-  context = self->context ? gst_object_ref (self->context) : NULL;
-  g_rec_mutex_unlock (&self->context_lock);
-  return context;
-}
-
-gboolean
-gst_vidgen_planner_answer_context (GstVidgenPlanner *self, GstQuery *query)
-{
-  GstObject *context = gst_vidgen_planner_context (self);
-  gboolean answered = gst_vidgen_cuda_answer_context (self->element, query, context);
-
-  gst_clear_object (&context);
-  return answered;
-}
-
-gboolean
-gst_vidgen_planner_takes_cuda (GstVidgenPlanner *self)
-{
-  GstVidgenDevice device;
-  gboolean takes;
-  gint id;
-
-  device_settings (self, &device, &id);
-  g_rec_mutex_lock (&self->context_lock);
-  /* With device=cuda the plan tells what is missing; with auto, frames on the host would do. */
-  takes = device == GST_VIDGEN_DEVICE_CUDA ||
-      (device == GST_VIDGEN_DEVICE_AUTO && (self->context || (!self->started && finds_cuda (id))));
-  g_rec_mutex_unlock (&self->context_lock);
-  return takes;
-}
-
-/* Only where there is something to run in it: a context takes memory of the device. */
-static void
-ensure_context (GstVidgenPlanner *self)
-{
-  GstVidgenDevice device;
-  gint id;
-
-  device_settings (self, &device, &id);
-  g_rec_mutex_lock (&self->context_lock);
-  if (device == GST_VIDGEN_DEVICE_CPU)
-    gst_clear_object (&self->context);
-  else if (finds_cuda (id))
-    gst_vidgen_cuda_ensure (self->element, id, &self->context);
-  self->started = TRUE;
-  g_rec_mutex_unlock (&self->context_lock);
-}
+/* ---- plans ---- */
 
 gboolean
 gst_vidgen_planner_adopt (GstVidgenPlanner *self, GstVidgenEngine *engine, GstObject *context, const gint *stop)
 {
-  gint id, of_frames = gst_vidgen_cuda_device (context);
-  GstVidgenDevice device;
   GError *error = NULL;
 
-  device_settings (self, &device, &id);
-  if (id >= 0 && id != of_frames) {
-    g_set_error (&error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_SETTINGS,
-        "Frames lie on CUDA device %d, and cuda-device-id is %d: set it to %d, or to -1 for that of the frames.",
-        of_frames, id, of_frames);
-  } else {
-    GST_INFO_OBJECT (self->element, "frames come from another context, of CUDA device %d: going over to it", of_frames);
-    g_rec_mutex_lock (&self->context_lock);
-    gst_object_replace (&self->context, context);
-    g_rec_mutex_unlock (&self->context_lock);
-    if (gst_vidgen_engine_move (engine, context, stop, &error))
-      return TRUE;
-  }
+  if (gst_vidgen_context_follow (&self->context, context, &error) &&
+      gst_vidgen_engine_move (engine, context, stop, &error))
+    return TRUE;
   gst_vidgen_planner_fail (self, error);
   return FALSE;
 }
-
-/* ---- plans ---- */
 
 static void
 announce (GstVidgenPlanner *self, GstVidgenEngine *engine)
@@ -432,33 +323,10 @@ is_live (GstElement *element)
   return live;
 }
 
-/* For frames in CUDA memory: only CUDA will do. */
-static GstVidgenEngine *
-make_in_cuda (struct vg_model *model, GstVidgenDevice device, const struct vgk_device_options *options,
-    GstObject *context, const struct vg_plan_request *request, GError **error)
-{
-  GstVidgenEngine *engine;
-
-  if (device == GST_VIDGEN_DEVICE_CPU) {
-    g_set_error_literal (error, GST_STREAM_ERROR, GST_STREAM_ERROR_WRONG_TYPE,
-        "The frames are in CUDA memory, which device=cpu does not read: set device to cuda, or put cudadownload before "
-        "this element.");
-    return NULL;
-  }
-  engine = gst_vidgen_engine_new (model, GST_VIDGEN_DEVICE_CUDA, options, context, request, error);
-  if (engine && !engine->context) {
-    g_clear_pointer (&engine, gst_vidgen_engine_free);
-    g_set_error_literal (error, GST_LIBRARY_ERROR, GST_LIBRARY_ERROR_INIT,
-        "The frames are in CUDA memory, and GStreamer's CUDA library made no context for them (its log tells why): put "
-        "cudadownload before this element.");
-  }
-  return engine;
-}
-
 GstVidgenEngine *
 gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *settings, gboolean in_cuda)
 {
-  GstObject *context = gst_vidgen_planner_context (self);
+  GstObject *context = gst_vidgen_context_get (&self->context);
   struct vg_plan_request request = *settings;
   struct vgk_device_options options = {0};
   GstVidgenEngine *engine = NULL;
@@ -474,8 +342,6 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     model = self->model && !self->failed ? vg_model_ref (self->model) : NULL;
     options.threads = self->threads;
     options.exact_products = self->exact_products;
-    device = self->device_wanted;
-    options.device = MAX (self->cuda_device_id, 0);
     request.precision = self->precision;
     request.norm_mode = self->norm_mode;
     request.norm_errors = self->norm_error_interval > 0;
@@ -484,12 +350,14 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     UNLOCK (self);
     if (!model)
       break;
+    device = g_atomic_int_get (&self->context.device);
+    options.device = MAX (g_atomic_int_get (&self->context.cuda_device_id), 0);
     request.live = is_live (self->element);
     /* A tile more on the way is a frame's latency; what lies on the device already has no way. */
     request.flights = !request.live && !in_cuda;
     request.emit = vg_model_summary (model)->centre < 0 ? interpolate : 0;
-    engine = in_cuda ? make_in_cuda (model, device, &options, context, &request, &error)
-                     : gst_vidgen_engine_new (model, device, &options, context, &request, &error);
+    engine = (in_cuda ? gst_vidgen_engine_new_in_cuda : gst_vidgen_engine_new) (
+        model, device, &options, context, &request, &error);
     if (engine) {
       LOCK (self);
       vg_model_unref (&self->planned_model);
@@ -631,7 +499,7 @@ gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query)
   if (!understood || !known)
     return FALSE;
   gst_vidgen_planner_request (&request, &info);
-  whole = in_cuda || (gst_vidgen_planner_takes_cuda (self) && must_give_cuda (self));
+  whole = in_cuda || (gst_vidgen_context_takes_cuda (&self->context) && must_give_cuda (self));
   if (whole)
     ask_whole (self, &request);
   grid = grid_for (self, &request, in_cuda, whole, &window);
@@ -652,7 +520,7 @@ gst_vidgen_planner_start (GstVidgenPlanner *self)
   LOCK (self);
   self->failed = FALSE;
   UNLOCK (self);
-  ensure_context (self);
+  gst_vidgen_context_start (&self->context);
 }
 
 void
@@ -663,9 +531,7 @@ gst_vidgen_planner_stop (GstVidgenPlanner *self)
   g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
   vg_model_unref (&self->planned_model);
   UNLOCK (self);
-  g_rec_mutex_lock (&self->context_lock);
-  self->started = FALSE;
-  g_rec_mutex_unlock (&self->context_lock);
+  gst_vidgen_context_stop (&self->context);
 }
 
 gboolean

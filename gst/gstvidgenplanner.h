@@ -11,7 +11,7 @@
 #ifndef GST_VIDGEN_PLANNER_H
 #define GST_VIDGEN_PLANNER_H
 
-#include "gstvidgenengine.h"
+#include "gstvidgencontext.h"
 #include "gstvidgensizes.h"
 
 G_BEGIN_DECLS
@@ -28,7 +28,8 @@ typedef enum
 typedef struct
 {
   GstElement *element; /* not a reference */
-  GMutex lock;         /* of all below */
+  GstVidgenContext context;
+  GMutex lock; /* of all below */
 
   gchar *model_file; /* NULL = GST_VIDGEN_DEFAULT_MODEL */
   guint threads;
@@ -38,13 +39,7 @@ typedef struct
   guint norm_error_interval; /* frames, 0 = never */
   gint scene_cut; /* GstVidgenSceneCut */
   guint interpolate;
-  gint device_wanted, cuda_device_id; /* GstVidgenDevice */
-  gint precision;                     /* enum vg_precision */
-
-  /* Its own lock, which can be taken twice: whoever looks for a context is given it on the way. */
-  GRecMutex context_lock;
-  GstObject *context; /* gstvidgencuda.h; NULL = none */
-  gboolean started;   /* between start and stop: a context that there is not will not come */
+  gint precision; /* enum vg_precision */
 
   GstStructure *parameters;
 
@@ -73,15 +68,6 @@ void gst_vidgen_planner_unload (GstVidgenPlanner *self);
  * fails is a warning and changes nothing. */
 gboolean gst_vidgen_planner_set_model_file (GstVidgenPlanner *self, const gchar *name);
 void gst_vidgen_planner_set_parameters (GstVidgenPlanner *self, const GstStructure *structure);
-
-/* Contexts of CUDA (gstvidgencuda.h): for the element's functions of these names. */
-void gst_vidgen_planner_set_context (GstVidgenPlanner *self, GstContext *message);
-gboolean gst_vidgen_planner_answer_context (GstVidgenPlanner *self, GstQuery *query);
-/* An owned reference, or NULL. */
-GstObject *gst_vidgen_planner_context (GstVidgenPlanner *self);
-
-/* Can frames in CUDA memory be taken and given? */
-gboolean gst_vidgen_planner_takes_cuda (GstVidgenPlanner *self);
 
 /* The engine and all plans from now on are the context's.  FALSE: an error was posted. */
 gboolean gst_vidgen_planner_adopt (

@@ -38,7 +38,7 @@ gst_vidgen_runner_start (GstVidgenRunner *self)
   gst_video_info_init (&self->in_info);
   g_atomic_int_set (&self->stop, FALSE);
   self->asked = self->in_frame = self->discont = self->late = self->ran = self->warned_foreign = FALSE;
-  vg_scenecut_reset (&self->scene);
+  gst_vidgen_cuts_reset (&self->cuts);
   GST_OBJECT_LOCK (self->trans);
   memset (&self->stats, 0, sizeof self->stats);
   self->live = FALSE;
@@ -61,7 +61,7 @@ gst_vidgen_runner_stop (GstVidgenRunner *self)
 {
   drop_flight (self);
   gst_vidgen_window_close (&self->window);
-  gst_clear_buffer (&self->looked_at);
+  gst_vidgen_cuts_clear (&self->cuts);
   g_clear_pointer (&self->engine, gst_vidgen_engine_free);
   g_clear_pointer (&self->new_values, g_free);
   GST_OBJECT_LOCK (self->trans);
@@ -207,7 +207,7 @@ gst_vidgen_runner_set_caps (GstVidgenRunner *self, GstCaps *caps)
       !gst_vidgen_planner_has_planned (self->planner))
     return TRUE;
   gst_vidgen_runner_end_sequence (self);
-  gst_clear_buffer (&self->looked_at);
+  gst_vidgen_cuts_clear (&self->cuts);
   self->in_info = info;
   self->in_cuda = in_cuda;
   self->asked = self->asked || gst_vidgen_planner_has_planned (self->planner);
@@ -252,7 +252,7 @@ gst_vidgen_runner_end_sequence (GstVidgenRunner *self)
 
   if (self->engine && self->engine->run)
     vg_run_reset (self->engine->run);
-  vg_scenecut_reset (&self->scene);
+  gst_vidgen_cuts_reset (&self->cuts);
   self->ran = FALSE;
   return ret;
 }
@@ -318,37 +318,17 @@ gst_vidgen_runner_prepare (GstVidgenRunner *self, GstBuffer *buffer, gboolean *f
 static gboolean
 is_cut (GstVidgenRunner *self, GstBuffer *buffer, const GstVidgenTileMeta *tile)
 {
-  struct vgk_frame brightness;
-  GstVideoFrame frame;
-  gboolean cut;
-
   if (!gst_vidgen_planner_wants_cuts (self->planner, self->engine)) {
-    vg_scenecut_reset (&self->scene);
+    gst_vidgen_cuts_reset (&self->cuts);
     return FALSE;
   }
-  if (tile && !gst_vidgen_frame_on_device (&tile->record->frame)) {
-    gst_vidgen_frame_brightness (&tile->record->frame, &brightness);
-    cut = vg_scenecut_next (&self->scene, &brightness);
-  } else {
-    if (!gst_vidgen_cuda_map (&frame, &self->in_info, buffer, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF,
-            self->engine->context))
-      return FALSE; /* the run will tell */
-    /* They are looked for on the host. */
-    if (gst_vidgen_frame_on_device (&frame) && !gst_vidgen_cuda_fetch (&frame, &self->looked_at)) {
-      gst_vidgen_cuda_unmap (&frame);
-      return FALSE;
-    }
-    gst_vidgen_frame_brightness (&frame, &brightness);
-    cut = vg_scenecut_next (&self->scene, &brightness);
-    gst_vidgen_cuda_unmap (&frame);
-  }
-  if (cut) {
-    GST_DEBUG_OBJECT (self->trans, "scene cut, correlation %.2f", (gdouble) self->scene.correlation);
-    GST_OBJECT_LOCK (self->trans);
-    self->stats.cuts++;
-    GST_OBJECT_UNLOCK (self->trans);
-  }
-  return cut;
+  if (!gst_vidgen_cuts_next (&self->cuts, tile, &self->in_info, buffer, self->engine->context))
+    return FALSE;
+  GST_DEBUG_OBJECT (self->trans, "scene cut, correlation %.2f", (gdouble) self->cuts.scene.correlation);
+  GST_OBJECT_LOCK (self->trans);
+  self->stats.cuts++;
+  GST_OBJECT_UNLOCK (self->trans);
+  return TRUE;
 }
 
 GstFlowReturn
@@ -496,14 +476,8 @@ end_run (gpointer user, gint frames)
     vg_run_next (self->engine->run);
   vg_run_info (self->engine->run, &info);
   GST_OBJECT_LOCK (self->trans);
-  self->stats.norm_drift = info.drift;
-  self->stats.norm_cuts = info.cuts;
   warn = info.rescued && !self->stats.rescued;
-  self->stats.rescued = info.rescued;
-  self->stats.norm_frozen = info.frozen;
-  self->stats.norm_error_mean = info.error_mean;
-  self->stats.norm_error_max = info.error_worst;
-  self->stats.norm_error_frames = info.errors_frames;
+  gst_vidgen_stats_take_info (&self->stats, &info);
   tell = gst_vidgen_stats_add_frames (
              &self->stats, frames, self->ran ? self->run_began : now, now, self->ran ? self->run_time : 0) &&
       self->live;

@@ -10,7 +10,7 @@
 #ifndef GST_VIDGEN_RUNNER_H
 #define GST_VIDGEN_RUNNER_H
 
-#include "../model/scenecut.h"
+#include "gstvidgencuts.h"
 #include "gstvidgenplanner.h"
 #include "gstvidgenstats.h"
 #include "gstvidgenwindow.h"
@@ -37,8 +37,7 @@ typedef struct
     gboolean last;  /* tile of its frame */
     gint64 began, time; /* when it was started, how long that took */
   } flight;
-  struct vg_scenecut scene;
-  GstBuffer *looked_at; /* room for a frame on the host, to look for cuts in it */
+  GstVidgenCuts cuts;
   GstVideoInfo in_info, out_info;
   gboolean in_cuda, out_cuda; /* the caps of both sides say CUDA memory */
   GstVideoColorimetry colorimetry;

@@ -253,13 +253,13 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
       planner->interpolate = g_value_get_uint (value);
       break;
     case GST_VIDGEN_SETTING_DEVICE:
-      planner->device_wanted = g_value_get_enum (value);
+      g_atomic_int_set (&planner->context.device, g_value_get_enum (value));
       break;
     case GST_VIDGEN_SETTING_PRECISION:
       planner->precision = g_value_get_enum (value);
       break;
     case GST_VIDGEN_SETTING_CUDA_DEVICE_ID:
-      planner->cuda_device_id = g_value_get_int (value);
+      g_atomic_int_set (&planner->context.cuda_device_id, g_value_get_int (value));
       break;
     default:
       id = GST_VIDGEN_SETTING_0;
@@ -298,13 +298,13 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       g_value_set_uint (value, planner->interpolate);
       break;
     case GST_VIDGEN_SETTING_DEVICE:
-      g_value_set_enum (value, planner->device_wanted);
+      g_value_set_enum (value, g_atomic_int_get (&planner->context.device));
       break;
     case GST_VIDGEN_SETTING_PRECISION:
       g_value_set_enum (value, planner->precision);
       break;
     case GST_VIDGEN_SETTING_CUDA_DEVICE_ID:
-      g_value_set_int (value, planner->cuda_device_id);
+      g_value_set_int (value, g_atomic_int_get (&planner->context.cuda_device_id));
       break;
     case GST_VIDGEN_SETTING_PARAMETERS:
       gst_value_set_structure (value, planner->parameters);

@@ -40,6 +40,18 @@ gst_vidgen_stats_add_frames (GstVidgenStats *self, guint frames, gint64 began, g
   return changed;
 }
 
+void
+gst_vidgen_stats_take_info (GstVidgenStats *self, const struct vg_run_info *info)
+{
+  self->norm_drift = info->drift;
+  self->norm_cuts = info->cuts;
+  self->rescued = info->rescued;
+  self->norm_frozen = info->frozen;
+  self->norm_error_mean = info->error_mean;
+  self->norm_error_max = info->error_worst;
+  self->norm_error_frames = info->errors_frames;
+}
+
 GstStructure *
 gst_vidgen_stats_to_structure (const GstVidgenStats *self)
 {

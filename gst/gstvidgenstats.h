@@ -5,6 +5,8 @@
 
 #include <gst/gst.h>
 
+#include "../model/run.h"
+
 G_BEGIN_DECLS
 
 typedef struct
@@ -32,6 +34,9 @@ typedef struct
  * TRUE: latency has changed.  It is the longest time of a second, rounded up: it grows at once, and shrinks at the end
  * of a second in which a quarter of it was not needed. */
 gboolean gst_vidgen_stats_add_frames (GstVidgenStats *self, guint frames, gint64 began, gint64 now, gint64 time);
+
+/* What the run counts. */
+void gst_vidgen_stats_take_info (GstVidgenStats *self, const struct vg_run_info *info);
 
 /* The property `stats`. */
 GstStructure *gst_vidgen_stats_to_structure (const GstVidgenStats *self);

@@ -9,7 +9,8 @@
  * with the timestamps, flags and metadata of the frame that went in.  After a model that changes the size, the frame
  * has the size that the model makes of it.
  *
- * A tile in CUDA memory is a frame already and is handed on as it is, without a copy.
+ * The only tile of a frame that a model, or another element, has made is that frame already and is handed on as it is,
+ * without a copy; so is each in CUDA memory.
  *
  * Tiles overlap.  Where a model stands between, each pixel is taken from the tile in which it is exact, so that no seam
  * can be seen; with #vidgenstitch:blend the rest of an overlap is faded from one tile to the next.
@@ -31,6 +32,7 @@
 #include "gstvidgenplan.h"
 #include "gstvidgenpool.h"
 #include "gstvidgensizes.h"
+#include "gstvidgenview.h"
 
 GST_DEBUG_CATEGORY (gst_vidgen_stitch_debug);
 #define GST_CAT_DEFAULT gst_vidgen_stitch_debug
@@ -66,38 +68,6 @@ GST_STATIC_PAD_TEMPLATE ("src", GST_PAD_SRC, GST_PAD_ALWAYS, GST_STATIC_CAPS (CA
 
 G_DEFINE_TYPE (GstVidgenStitch, gst_vidgen_stitch, GST_TYPE_ELEMENT);
 GST_ELEMENT_REGISTER_DEFINE (vidgenstitch, "vidgenstitch", GST_RANK_NONE, GST_TYPE_VIDGEN_STITCH);
-
-#define GST_TYPE_VIDGEN_BLEND (gst_vidgen_blend_get_type ())
-static GType
-gst_vidgen_blend_get_type (void)
-{
-  static GType type;
-
-  if (g_once_init_enter (&type)) {
-    static const GEnumValue values[] = {{VG_BLEND_CROP, "Take each pixel from one tile", "crop"},
-        {VG_BLEND_LINEAR, "Fade evenly across the overlap", "linear"},
-        {VG_BLEND_COSINE, "Fade smoothly across the overlap", "cosine"}, {0, NULL, NULL}};
-
-    g_once_init_leave (&type, g_enum_register_static ("GstVidgenBlend", values));
-  }
-  return type;
-}
-
-#define GST_TYPE_VIDGEN_MISSING_TILE (gst_vidgen_missing_tile_get_type ())
-static GType
-gst_vidgen_missing_tile_get_type (void)
-{
-  static GType type;
-
-  if (g_once_init_enter (&type)) {
-    static const GEnumValue values[] = {{GST_VIDGEN_MISSING_TILE_ERROR, "Stop with an error", "error"},
-        {GST_VIDGEN_MISSING_TILE_SOURCE, "Show the source there", "source"},
-        {GST_VIDGEN_MISSING_TILE_PREVIOUS, "Show the previous frame there", "previous"}, {0, NULL, NULL}};
-
-    g_once_init_leave (&type, g_enum_register_static ("GstVidgenMissingTile", values));
-  }
-  return type;
-}
 
 /* The element that the tiles come from, through the pads of bins. */
 static gchar *
@@ -171,7 +141,7 @@ push_pending (GstVidgenStitch *self)
     gst_pad_push_event (self->srcpad, event);
 }
 
-/* Frames of this grid come next: caps, events that waited for them, a pool.
+/* Frames of this grid come next: caps, and events that waited for them.
  * Tile caps may stay the same while the frame changes, so each record is asked. */
 static gboolean
 configure (GstVidgenStitch *self, GstVidgenGrid *grid)
@@ -179,9 +149,7 @@ configure (GstVidgenStitch *self, GstVidgenGrid *grid)
   GstVidgenAssembler *a = &self->assembler;
   gint width = vg_axis_scale (&grid->grid.x, grid->grid.x.frame);
   gint height = vg_axis_scale (&grid->grid.y, grid->grid.y.frame);
-  GstBufferPool *pool;
   GstCaps *caps;
-  gboolean ok;
 
   if (a->grid != grid && !gst_vidgen_assembler_set_grid (a, grid))
     return FALSE;
@@ -189,37 +157,55 @@ configure (GstVidgenStitch *self, GstVidgenGrid *grid)
       a->out_info.height == height)
     return TRUE;
 
-  self->configured = FALSE;
   gst_clear_buffer (&a->previous);
+  set_pool (self, NULL);
   caps = gst_caps_copy (self->tile_caps);
   gst_caps_set_simple (caps, "width", G_TYPE_INT, width, "height", G_TYPE_INT, height, NULL);
-  ok = gst_video_info_from_caps (&a->out_info, caps) && gst_pad_push_event (self->srcpad, gst_event_new_caps (caps));
-  if (ok) {
-    push_pending (self);
-    pool = gst_vidgen_pool_new (self->srcpad, caps, &a->out_info, a->missing_tile == GST_VIDGEN_MISSING_TILE_PREVIOUS);
-    set_pool (self, pool);
-    ok = pool != NULL;
-  }
+  self->configured =
+      gst_video_info_from_caps (&a->out_info, caps) && gst_pad_push_event (self->srcpad, gst_event_new_caps (caps));
   gst_caps_unref (caps);
-  if (ok)
-    self->configured = TRUE;
+  if (self->configured)
+    push_pending (self);
   else
     gst_pad_mark_reconfigure (self->srcpad);
-  return ok;
+  return self->configured;
 }
 
 /* ---- one frame ---- */
 
 static GstFlowReturn
-begin_frame (GstVidgenStitch *self, const GstVidgenTileMeta *meta)
+not_configured (GstVidgenStitch *self)
+{
+  return GST_PAD_IS_FLUSHING (self->srcpad) ? GST_FLOW_FLUSHING : GST_FLOW_NOT_NEGOTIATED;
+}
+
+/* A pool only where a frame is put together: a tile that is one needs none. */
+static gboolean
+ensure_pool (GstVidgenStitch *self)
+{
+  const GstVidgenAssembler *a = &self->assembler;
+  GstCaps *caps;
+
+  if (self->pool)
+    return TRUE;
+  caps = gst_pad_get_current_caps (self->srcpad);
+  if (caps)
+    set_pool (self,
+        gst_vidgen_pool_new (self->srcpad, caps, &a->out_info, a->missing_tile == GST_VIDGEN_MISSING_TILE_PREVIOUS));
+  gst_clear_caps (&caps);
+  return self->pool != NULL;
+}
+
+static GstFlowReturn
+begin_frame (GstVidgenStitch *self, GstVidgenFrameRecord *record)
 {
   GstBuffer *buffer = NULL;
   GstFlowReturn ret;
 
-  if (!configure (self, meta->grid))
-    return GST_PAD_IS_FLUSHING (self->srcpad) ? GST_FLOW_FLUSHING : GST_FLOW_NOT_NEGOTIATED;
+  if (!ensure_pool (self))
+    return not_configured (self);
   ret = gst_buffer_pool_acquire_buffer (self->pool, &buffer, NULL);
-  if (ret == GST_FLOW_OK && !gst_vidgen_assembler_begin (&self->assembler, meta->record, buffer))
+  if (ret == GST_FLOW_OK && !gst_vidgen_assembler_begin (&self->assembler, record, buffer))
     ret = GST_FLOW_ERROR;
   return ret;
 }
@@ -266,7 +252,19 @@ check_tile (GstVidgenStitch *self, const GstVidgenTileMeta *meta)
   return FALSE;
 }
 
-/* A tile in CUDA memory, which it takes: the frame. */
+/* The only tile of its frame, in memory of its own: then a copy would be the same.  The previous frame is kept as one
+ * that was put together. */
+static gboolean
+is_frame (const GstVidgenStitch *self, GstBuffer *tile)
+{
+  const GstVidgenAssembler *a = &self->assembler;
+
+  return a->grid->grid.x.n * a->grid->grid.y.n == 1 && a->tile_info.width == a->out_info.width &&
+      a->tile_info.height == a->out_info.height && a->missing_tile != GST_VIDGEN_MISSING_TILE_PREVIOUS &&
+      gst_vidgen_is_plain (tile, &a->out_info);
+}
+
+/* A tile that is the frame, which it takes. */
 static GstFlowReturn
 pass_whole (GstVidgenStitch *self, GstBuffer *buffer)
 {
@@ -304,8 +302,14 @@ gst_vidgen_stitch_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
     return pass_whole (self, buffer);
   else if (self->assembler.record != meta->record)
     ret = finish_frame (self);
-  if (ret == GST_FLOW_OK && !self->assembler.record)
-    ret = begin_frame (self, meta);
+  if (ret == GST_FLOW_OK && !self->assembler.record) {
+    if (!configure (self, meta->grid))
+      ret = not_configured (self);
+    else if (is_frame (self, buffer))
+      return pass_whole (self, buffer);
+    else
+      ret = begin_frame (self, meta->record);
+  }
   if (ret == GST_FLOW_OK) {
     gst_vidgen_tile_check_written (buffer, meta);
     if (!gst_vidgen_assembler_put (&self->assembler, buffer, meta))

@@ -110,6 +110,20 @@ gst_vidgen_is_view (const GstVideoFrame *mapped, const GstVidgenTileMeta *tile)
   return TRUE;
 }
 
+gboolean
+gst_vidgen_is_plain (GstBuffer *buffer, const GstVideoInfo *info)
+{
+  GstVideoMeta *meta = gst_buffer_get_video_meta (buffer);
+
+  if (gst_buffer_get_parent_buffer_meta (buffer) || (meta && !maps_plainly (meta)))
+    return FALSE;
+  for (guint p = 0; meta && p < GST_VIDEO_INFO_N_PLANES (info); p++)
+    if (meta->offset[p] != GST_VIDEO_INFO_PLANE_OFFSET (info, p) ||
+        meta->stride[p] != GST_VIDEO_INFO_PLANE_STRIDE (info, p))
+      return FALSE;
+  return TRUE;
+}
+
 GstBuffer *
 gst_vidgen_whole_new (const GstVidgenFrameRecord *record)
 {

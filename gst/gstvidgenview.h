@@ -22,6 +22,9 @@ GstBuffer *gst_vidgen_view_new (const GstVidgenFrameRecord *record, gint x, gint
 /* Is this mapped tile one of those, still?  Its pixels are then those of the record's frame. */
 gboolean gst_vidgen_is_view (const GstVideoFrame *mapped, const GstVidgenTileMeta *tile);
 
+/* Is the buffer no view, and its memory laid out as info says?  Then whoever takes frames of info can take it. */
+gboolean gst_vidgen_is_plain (GstBuffer *buffer, const GstVideoInfo *info);
+
 /* All of the source as one tile: its memory as it is, wherever that lies. */
 GstBuffer *gst_vidgen_whole_new (const GstVidgenFrameRecord *record);
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 const char *vgk_status_string(enum vgk_status status)
 {
@@ -67,6 +69,17 @@ struct header {
     size_t bytes;
 };
 
+/* Pictures are walked in many rows and channels at a time, which small pages have too few entries in the TLB for. */
+static void want_large_pages(char *p, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    enum { LEAST = 4 << 20 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), before = -(uintptr_t)p % page;
+    if (bytes >= LEAST)
+        madvise(p + before, (bytes - before) / page * page, MADV_HUGEPAGE); /* a wish: it may fail */
+#endif
+}
+
 void *vgk_heap_alloc(struct vgk_heap *heap, size_t bytes)
 {
     if (bytes > SIZE_MAX - 2 * VGK_ALIGN)
@@ -82,6 +95,7 @@ void *vgk_heap_alloc(struct vgk_heap *heap, size_t bytes)
     while (now > peak && !atomic_compare_exchange_weak(&heap->peak, &peak, now))
         ;
     atomic_fetch_add(&heap->blocks, 1);
+    want_large_pages(p, bytes + VGK_ALIGN);
     ((struct header *)p)->bytes = bytes;
     return (char *)p + VGK_ALIGN;
 }

@@ -57,76 +57,84 @@ enum vgk_status vg_plan_lay_out(struct vg_plan *p, int width, int height, struct
     return s;
 }
 
-struct search {
-    struct vg_plan *plan;
-    int width, height;
-    struct vg_how how;
-    size_t max_bytes, least; /* of all that was tried */
-    struct vg_program *best;
-    size_t round_least;
-    int round_bands;
-    int kept; /* by the layout that needs least in this round: its largest_kept_buffer */
-};
-
-static enum vgk_status try_one(struct search *s, size_t *bytes)
-{
-    struct vg_program *p = NULL;
-    s->how.measure = true;
-    enum vgk_status status = vg_plan_lay_out(s->plan, s->width, s->height, s->how, &p, NULL);
-    s->how.measure = false;
-    if (status)
-        return status;
-    *bytes = vg_program_bytes(p);
-    if (*bytes < s->round_least) {
-        s->round_least = *bytes;
-        s->round_bands = s->how.bands;
-        s->kept = p->largest_kept_buffer;
-    }
-    if (*bytes < s->least)
-        s->least = *bytes;
-    vg_program_free(&p);
-    return *bytes > s->max_bytes ? VGK_OK : vg_plan_lay_out(s->plan, s->width, s->height, s->how, &s->best, NULL);
-}
-
-/* The fewest bands that fit.  What is carried from band to band grows with their number in the end. */
-static enum vgk_status try_bands(struct search *s)
-{
-    static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-    enum { MOST_WORSE = 4 }; /* rows come in units, so that a few more bands can need a little more */
-    size_t before = SIZE_MAX, bytes;
-    int worse = 0;
-    s->round_least = SIZE_MAX;
-    s->round_bands = 0;
-    s->kept = -1;
-    for (size_t i = 0; i < sizeof counts / sizeof *counts && s->height / counts[i] >= 6 && worse < MOST_WORSE; i++) {
-        s->how.bands = counts[i];
-        enum vgk_status status = try_one(s, &bytes);
-        if (status || s->best)
-            return status;
-        worse = bytes < before ? 0 : worse + 1;
-        before = bytes;
-    }
-    return VGK_OK;
-}
-
 /* What a layout costs. */
 struct cost {
     double work;
     size_t bytes;
 };
 
-static struct cost price(struct search *s, int bands)
+struct search {
+    struct vg_plan *plan;
+    int width, height;
+    struct vg_how how;
+    size_t max_bytes, least; /* of all that was tried */
+    int best_bands;          /* the cheapest that fits; 0 = none yet */
+    struct cost best;
+    size_t round_least;
+    int round_bands;
+    int kept; /* by the layout that needs least in this round: its largest_kept_buffer */
+};
+
+/* What so many bands cost, and the largest_kept_buffer then. */
+static enum vgk_status price(const struct search *s, int bands, struct cost *cost, int *kept)
 {
-    struct cost c = {1e300, SIZE_MAX};
     struct vg_program *p = NULL;
     struct vg_how how = s->how;
     how.bands = bands;
     how.measure = true;
-    if (vg_plan_lay_out(s->plan, s->width, s->height, how, &p, NULL))
-        return c;
-    c = (struct cost){p->work, vg_program_bytes(p)};
+    *cost = (struct cost){1e300, SIZE_MAX};
+    enum vgk_status status = vg_plan_lay_out(s->plan, s->width, s->height, how, &p, NULL);
+    if (status)
+        return status;
+    *cost = (struct cost){p->work, vg_program_bytes(p)};
+    *kept = p->largest_kept_buffer;
     vg_program_free(&p);
-    return c;
+    return VGK_OK;
+}
+
+static enum vgk_status try_one(struct search *s, int bands, struct cost *cost)
+{
+    int kept;
+    enum vgk_status status = price(s, bands, cost, &kept);
+    if (status)
+        return status;
+    if (cost->bytes < s->round_least) {
+        s->round_least = cost->bytes;
+        s->round_bands = bands;
+        s->kept = kept;
+    }
+    if (cost->bytes < s->least)
+        s->least = cost->bytes;
+    if (cost->bytes <= s->max_bytes && (!s->best_bands || cost->work < s->best.work)) {
+        s->best_bands = bands;
+        s->best = *cost;
+    }
+    return VGK_OK;
+}
+
+/* The cheapest number of bands that fits: more of them need less memory, and their rows stay in the cache, but they are
+ * more calls.  What is carried from band to band grows with their number in the end. */
+static enum vgk_status try_bands(struct search *s)
+{
+    static const int counts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+    enum { MOST_WORSE = 4 }; /* rows come in units, so that a few more bands can need a little more */
+    struct cost before = {1e300, SIZE_MAX}, cost;
+    int worse = 0;
+    s->round_least = SIZE_MAX;
+    s->round_bands = 0;
+    s->kept = -1;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts && s->height / counts[i] >= 6 && worse < MOST_WORSE; i++) {
+        if (s->best_bands && !s->plan->backend->cache)
+            break; /* the first that fits */
+        enum vgk_status status = try_one(s, counts[i], &cost);
+        if (status)
+            return status;
+        if (s->best_bands && s->best_bands < counts[i] && cost.work >= before.work)
+            break;
+        worse = cost.bytes < before.bytes ? 0 : worse + 1;
+        before = cost;
+    }
+    return VGK_OK;
 }
 
 /* Buffer b goes to host memory, or is computed again where it is needed: whichever costs less, if it helps.  (What
@@ -134,11 +142,13 @@ static struct cost price(struct search *s, int bands)
 static void give_up(struct search *s, bool *recompute, bool *spill, int b)
 {
     int bands = s->round_bands ? s->round_bands : 2;
+    struct cost again, moved;
+    int kept;
     recompute[b] = true;
-    struct cost again = price(s, bands);
+    price(s, bands, &again, &kept);
     recompute[b] = false;
     spill[b] = true;
-    struct cost moved = price(s, bands);
+    price(s, bands, &moved, &kept);
     bool again_helps = again.bytes < s->round_least, moved_helps = moved.bytes < s->round_least;
     if (again_helps == moved_helps ? again_helps ? again.work <= moved.work : again.bytes <= moved.bytes : again_helps) {
         spill[b] = false;
@@ -155,29 +165,27 @@ enum vgk_status vg_plan_fit(struct vg_plan *plan, int width, int height, struct 
     struct search s = {.plan = plan, .width = width, .height = height, .how = how, .max_bytes = max_bytes,
                        .least = SIZE_MAX, .round_least = SIZE_MAX};
     const char *also = how.stream ? " with weights from host memory" : "";
-    size_t bytes = 0;
-    s.how.bands = 1;
-    enum vgk_status status = try_one(&s, &bytes);
+    struct cost whole;
+    enum vgk_status status = try_one(&s, 1, &whole);
     if (status)
         return status;
     int nb = plan->bound->n_buffers;
-    if (!s.best)
-        vg_plan_note(plan, "the whole frame%s: %.1f MiB", also, mib(bytes));
-    bool *lists = s.best ? NULL : calloc(2 * (size_t)nb + 2, sizeof *lists);
-    if (!s.best && !lists)
+    bool *lists = calloc(2 * (size_t)nb + 2, sizeof *lists), *recompute = lists, *spill = lists ? lists + nb + 1 : NULL;
+    if (!lists)
         status = VGK_ERR_NOMEM;
-    bool *recompute = lists, *spill = lists ? lists + nb + 1 : NULL;
+    if (!s.best_bands)
+        vg_plan_note(plan, "the whole frame%s: %.1f MiB", also, mib(whole.bytes));
     s.how.recompute = recompute;
     s.how.spill = spill;
-    for (int round = 0; !s.best && !status && round <= ROUNDS; round++) {
+    for (int round = 0; !status && round <= ROUNDS; round++) {
         if (round == ROUNDS) { /* the least of all */
             memset(recompute, 0, (size_t)nb);
             memset(spill, 1, (size_t)nb);
         }
         status = try_bands(&s);
-        if (!round && !status && !s.best && s.round_bands)
+        if (!round && !status && !s.best_bands && s.round_bands)
             vg_plan_note(plan, "bands%s: %.1f MiB in %d", also, mib(s.round_least), s.round_bands);
-        if (s.best || status || round == ROUNDS)
+        if (s.best_bands || status || round == ROUNDS)
             break;
         if (s.kept < 0 && !round)
             break; /* nothing is kept from pass to pass */
@@ -186,10 +194,17 @@ enum vgk_status vg_plan_fit(struct vg_plan *plan, int width, int height, struct 
         else
             round = ROUNDS - 1;
     }
-    if (!s.best && !status && lists && memchr(spill, 1, (size_t)nb))
-        vg_plan_note(plan, "bands with host memory%s: at least %.1f MiB", also, mib(s.least));
+    if (s.best_bands && status != VGK_ERR_NOMEM) { /* that it cannot run in bands does not matter then */
+        s.how.bands = s.best_bands;
+        status = vg_plan_lay_out(plan, width, height, s.how, best, NULL);
+        if (whole.bytes <= max_bytes && s.best_bands > 1)
+            vg_plan_note(plan, "the whole frame at once%s: %.1f MiB, and slower", also, mib(whole.bytes));
+    } else if (!status) {
+        if (memchr(spill, 1, (size_t)nb))
+            vg_plan_note(plan, "bands with host memory%s: at least %.1f MiB", also, mib(s.least));
+        status = VGK_ERR_UNSUPPORTED;
+    }
     free(lists);
     *least_bytes = s.least < *least_bytes ? s.least : *least_bytes;
-    *best = s.best;
-    return s.best ? VGK_OK : status == VGK_ERR_NOMEM ? status : VGK_ERR_UNSUPPORTED;
+    return status;
 }

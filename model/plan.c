@@ -359,13 +359,6 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
 
 static size_t less(size_t a, size_t b) { return a > b ? a - b : 0; }
 
-static bool whole_fits(struct vg_plan *p, const struct cut *whole, size_t max_bytes)
-{
-    size_t bytes = vg_program_bytes(whole->program);
-    return bytes <= max_bytes && vg_plan_rescued(p, whole->program, bytes, whole->grid.x.tile, whole->grid.y.tile,
-                                                 how_to(p, false, false), max_bytes) <= max_bytes;
-}
-
 static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, size_t all_bytes, struct vgk_error *err)
 {
     struct vg_model *m = p->model;
@@ -383,7 +376,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         return s;
     }
     vg_plan_norms_global(p, whole.program->net->global_why);
-    if (r->bands == 1 || (!r->bands && !tiles && whole_fits(p, &whole, max_bytes))) {
+    if (r->bands == 1) {
         best = whole;
         whole.program = NULL;
     } else if (r->bands) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "memplan.h"
+#include "price.h"
 #include "rows.h"
 
 void vg_program_free(struct vg_program **program)
@@ -94,15 +95,6 @@ static bool place_constant(struct constants *c, struct vg_net *net, const struct
 
 /* --- what the backend needs --- */
 
-/* What Winograd F(6x6,3x3) does for an output pixel, in products of a direct convolution, measured: its own products, and
- * the transforms of each channel that goes in or out. */
-#define WINOGRAD_PRODUCTS (64.0 / 36)
-#define WINOGRAD_TRANSFORM 24.0
-/* And what any other op does for an element of its output, which is mostly to wait for memory. */
-#define ELEMENT_WORK 4.0
-/* Products in the time of a byte to host memory or back: 40 G products/s against 2 GB/s. */
-#define MOVE_WORK 20.0
-
 struct maker {
     struct vg_net *net;
     const struct vgk_backend *backend;
@@ -124,31 +116,6 @@ struct maker {
     int *loaded;      /* for each op: the call that its weights are loaded for already */
     struct vgk_error *err;
 };
-
-/* Work of an op over the whole of its output; blocks: in Winograd's way. */
-static double work(const struct vg_net_op *op, bool blocks)
-{
-    double n = (double)vgk_tensor_count(&op->out.t);
-    const struct vgk_tensor *w = &op->in[1].t;
-    const struct vgk_conv *c = &op->op.p.conv;
-    switch (op->op.kind) {
-    case VGK_OP_CONV:
-        if (blocks) {
-            double in = (double)w->dim[1], out = (double)w->dim[0];
-            int by = (c->kernel[0] + 2) / 3, bx = (c->kernel[1] + 2) / 3;
-            return n * (WINOGRAD_PRODUCTS * in * by * bx + WINOGRAD_TRANSFORM * (in / out * by * (bx < 2 ? bx : 2) + 1));
-        }
-        for (int d = 1; d < w->rank; d++)
-            n *= (double)w->dim[d];
-        return n;
-    case VGK_OP_CONV_TRANSPOSE:
-        for (int d = 0; d < w->rank; d++)
-            n *= d == 1 ? 1 : d == 0 ? (double)w->dim[0] / c->groups : (double)w->dim[d] / c->stride[d - 2];
-        return n;
-    case VGK_OP_MATMUL: return n * (double)op->in[0].t.dim[op->in[0].t.rank - 1];
-    default: return n * ELEMENT_WORK;
-    }
-}
 
 static unsigned constants_of(const struct vg_net *net, const struct vg_operand *in, int n_in)
 {
@@ -515,17 +482,6 @@ static enum vgk_status lay_out_host(struct maker *m)
     return s;
 }
 
-static void add_work(struct maker *m)
-{
-    for (int i = 0; i < m->net->n_ops; i++) {
-        const struct vg_net_op *op = &m->net->ops[i];
-        m->p->n_recomputed += m->s->runs[i] > 1;
-        if (!op->dead && !op->view)
-            m->p->work += work(op, m->lattice[i][1] > 1) * m->s->runs[i];
-    }
-    m->p->work += MOVE_WORK * (double)m->p->moved; /* weights that are loaded not counted: they are in every such way */
-}
-
 static enum vgk_status make_steps(struct maker *m)
 {
     const struct vg_net *net = m->net;
@@ -679,7 +635,9 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
             s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
         goto done;
     }
-    add_work(&m);
+    m.p->work = vg_price(net, m.s, m.need, backend->cache, m.p->moved);
+    for (int i = 0; i < net->n_ops; i++)
+        m.p->n_recomputed += m.s->runs[i] > 1;
     find_largest_kept(&m);
     if (request->measure)
         goto made;

@@ -62,7 +62,7 @@ static void add_way(Survey *s, struct vg_plan_request request)
 }
 
 /* Why a way is not the one taken. */
-static void explain(const Survey *s, Way *w, gboolean whole_fits)
+static void explain(const Survey *s, Way *w, gboolean asked)
 {
     const struct vg_plan_info *i = vg_plan_info(w->plan);
     if (w->chosen)
@@ -75,10 +75,8 @@ static void explain(const Survey *s, Way *w, gboolean whole_fits)
         g_strlcpy(w->why, "too small for the fast convolutions' blocks", sizeof w->why);
     else if (i->grid->x.n * i->grid->y.n > 1)
         g_snprintf(w->why, sizeof w->why, "%.1f %% computed twice", 100 * waste_of(i->grid));
-    else if (i->bands == 1)
-        g_strlcpy(w->why, "something else was asked for", sizeof w->why);
     else
-        g_strlcpy(w->why, whole_fits ? "fits, but so does the whole frame" : "fits, but more bands than needed",
+        g_strlcpy(w->why, asked ? "something else was asked for" : "fits, but slower by the planner's reckoning",
                   sizeof w->why);
 }
 
@@ -97,11 +95,10 @@ static void look_around(Survey *s, struct vg_plan_request request)
         if (r.tile_width < request.width && r.tile_height < request.height)
             add_way(s, r);
     }
-    gboolean whole_fits = FALSE, found = FALSE;
+    gboolean asked = request.tile_width || request.tile_height || request.bands, found = FALSE;
     for (int i = 0; i < s->n_ways; i++) {
         Way *w = &s->ways[i];
         const struct vg_plan_info *info = w->plan ? vg_plan_info(w->plan) : NULL;
-        whole_fits |= i == 0 && info && info->arena_bytes <= s->budget;
         w->chosen = info && s->plan && same_way(info, vg_plan_info(s->plan));
         found |= w->chosen;
     }
@@ -115,7 +112,7 @@ static void look_around(Survey *s, struct vg_plan_request request)
     }
     for (int i = 0; i < s->n_ways; i++)
         if (s->ways[i].plan)
-            explain(s, &s->ways[i], whole_fits);
+            explain(s, &s->ways[i], asked);
 }
 
 /* --- measuring --- */

@@ -185,6 +185,7 @@ static enum vgk_status cpu_run(struct vgk_device *dev, const struct vgk_op *op, 
 const struct vgk_backend vgk_cpu = {
     .name = "cpu",
     .chains = true,
+    .cache = 16 << 20, /* a common last level: plans are the same on all machines */
     .open = cpu_open,
     .close = cpu_close,
     .describe = cpu_describe,

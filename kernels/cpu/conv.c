@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Convolution: what is planned from the shapes, and packed from the weights.  The work is in conv_vector.c and
- * winograd_vector.c. */
+/* Convolution: what is planned from the shapes, and packed from the weights.  The work is in conv_vector.c,
+ * conv_thin_vector.c and winograd_vector.c. */
 #include "conv.h"
 #include "cpu.h"
 
@@ -71,29 +71,28 @@ static double choose_width(struct vgk_conv_plan *p, const struct vgk_micro *micr
     return best * p->cin / micro->vl;
 }
 
-/* Few outputs: products in vectors of input channels, where that is cheaper (by channels and kernel only: bits must not
- * depend on anything else).  choose_width has told what it costs the other way. */
-static bool plan_dot(struct vgk_conv_plan *p, const struct vgk_conv_kernels *kernels, double direct)
+/* Few outputs: products in vectors of input channels, or of pixels, where that is cheaper (by channels and kernel only: bits
+ * must not depend on anything else).  choose_width has told what it costs the other way. */
+static bool plan_thin(struct vgk_conv_plan *p, const struct vgk_conv_kernels *kernels, double direct)
 {
-    /* Adding up an accumulator's lanes, in products; speed beside the best panel's. */
-    const double sum = 2.5, speed = 0.9;
-    int vl = p->vl;
-    if (p->groups != 1 || p->cout > VGK_CONV_DOT_MOST)
+    /* In products: adding up an accumulator's lanes, a channel's way to its plane or back; speed beside the best panel's. */
+    const double sum = 2.5, move = 0.6, speed = 0.9;
+    double rows = (double)p->kd * p->kh, products = rows * p->kw * p->cin / p->vl;
+    if (p->groups != 1 || p->cout > VGK_CONV_THIN)
         return false;
-    int taps = p->dx == 1 && p->cin % vl ? p->kw : 1, run = taps * p->cin, runs = p->kw / taps, vectors = (run + vl - 1) / vl;
-    double rows = (double)p->kd * p->kh;
-    if (p->cout * (rows * runs * vectors + sum) / speed >= rows * direct)
+    double dot = p->cin % p->vl ? INFINITY : p->cout * (products + sum) / speed;
+    double planar = p->sx > 1 ? INFINITY : p->cout * products / speed + move * (p->cin + p->cout);
+    if (fmin(dot, planar) >= rows * direct)
         return false;
-    p->method = VGK_CONV_DOT;
-    p->runs = runs;
-    p->run = run;
+    p->method = dot < planar ? VGK_CONV_DOT : VGK_CONV_PLANAR;
     p->fold = 1;
     p->wide_kw = p->kw;
-    p->wide_cout = p->nr = p->cout * vl; /* constants for outputs in whole vectors */
+    p->wide_cout = p->nr = p->cout * p->vl; /* constants for outputs in whole vectors */
     p->wide_ow = p->ow;
     p->mr = kernels->dot_rows[p->cout];
+    p->vectors = kernels->planar_vectors[p->cout];
     p->panels = 1;
-    p->packed = sizeof(float) * (size_t)rows * (size_t)runs * (size_t)(p->cout * vectors * vl);
+    p->packed = sizeof(float) * (size_t)rows * (size_t)p->kw * (size_t)p->cin * (size_t)p->cout;
     return true;
 }
 
@@ -208,6 +207,25 @@ static void split_bf16(struct vgk_conv_plan *p)
     p->units_x = (p->ow + p->unit_pixels - 1) / p->unit_pixels;
 }
 
+/* Planar: pixels of one or two blocks, so that the copy of a kernel's rows stays in the first cache, and so many rows that
+ * few are copied twice. */
+static bool split_planar(struct vgk_conv_plan *p, int threads, size_t *copy)
+{
+    enum { ROWS = 32, FLOATS_IN_CACHE = 8 * 1024 };
+    int wide = p->vectors * p->vl;
+    size_t rows = (size_t)p->kd * (size_t)((p->kh - 1) * p->dy + 1);
+    if (2 * rows * (size_t)p->cin * (size_t)wide <= FLOATS_IN_CACHE)
+        wide *= 2;
+    p->units_x = (p->ow + wide - 1) / wide;
+    p->unit_pixels = (int)vgk_round_up((size_t)((p->ow + p->units_x - 1) / p->units_x), (size_t)p->vl);
+    p->units_x = (p->ow + p->unit_pixels - 1) / p->unit_pixels;
+    int64_t share = (int64_t)p->batch * p->od * p->oh * p->units_x / (4 * (int64_t)threads);
+    p->unit_rows = (int)(share < 1 ? 1 : share < ROWS ? share : ROWS);
+    p->units_y = (p->oh + p->unit_rows - 1) / p->unit_rows;
+    p->plane = (int)vgk_round_up((size_t)(p->unit_pixels + (p->kw - 1) * p->dx), (size_t)p->vl);
+    return vgk_mul(rows * (size_t)p->cin, (size_t)p->plane, copy);
+}
+
 static enum vgk_status decline(const struct vgk_op *op, struct vgk_error *err, const char *why)
 {
     char x[128], w[128];
@@ -281,7 +299,7 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
         p.packed = sizeof(float) * taps * (size_t)(p.panels * p.nr);
     } else {
         double direct = choose_width(&p, micro, p.dx == 1 ? FOLD_MOST : 1);
-        if (!plan_dot(&p, kernels_of(dev), direct) &&
+        if (!plan_thin(&p, kernels_of(dev), direct) &&
             (dev->exact_products || c->exact_products || !plan_winograd(&p, micro))) {
             p.method = VGK_CONV_DIRECT;
             flatten(&p);
@@ -300,6 +318,7 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
     p.constants = (size_t)p.groups * (size_t)(p.panels * p.nr);
 
     int threads = vgk_pool_size(dev->pool);
+    size_t copy = 0;
     if (p.od < 1 || p.oh < 1 || p.ow < 1 || p.batch < 1) {
         p.units = 0;
     } else if (p.method == VGK_CONV_WINOGRAD) {
@@ -311,14 +330,20 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
     } else {
         if (p.method == VGK_CONV_BF16)
             split_bf16(&p);
-        else
+        else if (p.method != VGK_CONV_PLANAR)
             split(&p, threads);
+        else if (!split_planar(&p, threads, &copy))
+            return decline(op, err, "kernels as large as this");
         p.units = p.batch * p.od * p.units_y * p.units_x;
     }
     size_t line = VGK_ALIGN / sizeof(float);
     if (p.method == VGK_CONV_WINOGRAD) {
         size_t inputs = (size_t)(p.blocks_y * p.inputs_row + 1) * (size_t)p.cin; /* and the padded input tile */
         p.scratch_per_thread = VGK_WINOGRAD_POSITIONS * (inputs + (size_t)(p.tiles * p.nr) + 2 * VGK_WINOGRAD_GAP);
+    } else if (p.method == VGK_CONV_PLANAR) {
+        p.sums = vgk_round_up((size_t)p.unit_pixels * (size_t)p.cout + VGK_CONV_THIN, line); /* the last four may begin there */
+        p.tables = vgk_round_up(2 * (size_t)(p.kd * p.kh) * sizeof(float *) / sizeof(float), line);
+        p.scratch_per_thread = p.tables + p.sums + copy;
     } else {
         size_t rows = (size_t)(p.kd * p.kh);
         p.sums = (size_t)p.mr * (size_t)p.nr;
@@ -468,17 +493,24 @@ static void pack_dot(void *arg, int64_t begin, int64_t end, int thread)
     const struct packing *a = arg;
     const struct vgk_conv_plan *p = a->p;
     float *to = (float *)a->to;
-    int vectors = (p->run + p->vl - 1) / p->vl;
     for (int y = 0; y < p->kd * p->kh; y++)
-        for (int t = 0; t < p->runs; t++)
-            for (int v = 0; v < vectors; v++)
+        for (int x = 0; x < p->kw; x++)
+            for (int c = 0; c < p->cin; c += p->vl)
                 for (int o = 0; o < p->cout; o++)
-                    for (int k = 0; k < p->vl; k++) {
-                        /* The last vector ends with the run where one fits in it. */
-                        int start = p->run < p->vl ? 0 : v == vectors - 1 ? p->run - p->vl : v * p->vl, i = start + k;
-                        bool own = i >= v * p->vl && i < p->run;
-                        *to++ = own ? weight(a, o, i % p->cin, y / p->kh, y % p->kh, t + i / p->cin) : 0;
-                    }
+                    for (int k = 0; k < p->vl; k++)
+                        *to++ = weight(a, o, c + k, y / p->kh, y % p->kh, x);
+}
+
+static void pack_planar(void *arg, int64_t begin, int64_t end, int thread)
+{
+    const struct packing *a = arg;
+    const struct vgk_conv_plan *p = a->p;
+    float *to = (float *)a->to;
+    for (int y = 0; y < p->kd * p->kh; y++)
+        for (int c = 0; c < p->cin; c++)
+            for (int x = 0; x < p->kw; x++)
+                for (int o = 0; o < p->cout; o++)
+                    *to++ = weight(a, o, c, y / p->kh, y % p->kh, x);
 }
 
 static void pack_depthwise(void *arg, int64_t begin, int64_t end, int thread)
@@ -538,8 +570,8 @@ static void pack_winograd(void *arg, int64_t begin, int64_t end, int thread)
 static enum vgk_status pack(struct vgk_device *dev, const struct vgk_op *op, void *packed, struct vgk_error *err)
 {
     static void (*const packs[VGK_CONV_METHODS])(void *, int64_t, int64_t, int) = {
-        [VGK_CONV_DIRECT] = pack_direct, [VGK_CONV_DOT] = pack_dot, [VGK_CONV_DEPTHWISE] = pack_depthwise,
-        [VGK_CONV_WINOGRAD] = pack_winograd, [VGK_CONV_BF16] = pack_bf16};
+        [VGK_CONV_DIRECT] = pack_direct, [VGK_CONV_DOT] = pack_dot, [VGK_CONV_PLANAR] = pack_planar,
+        [VGK_CONV_DEPTHWISE] = pack_depthwise, [VGK_CONV_WINOGRAD] = pack_winograd, [VGK_CONV_BF16] = pack_bf16};
     struct vgk_conv_plan p;
     enum vgk_status status = plan(dev, op, &p, err);
     if (status != VGK_OK)

@@ -15,9 +15,12 @@ enum vgk_conv_method {
     /* An implicit matrix product: a kernel row of kw * cin floats is one run of a channels-last row, so nothing is
      * gathered.  Weights: [group][panel][kz][ky][kx][cin][nr]. */
     VGK_CONV_DIRECT,
-    /* Few output channels would leave most of a vector empty, so its lanes are input channels (where they do not fill
-     * vectors: the floats of a kernel row) and are added up at the end.  Weights: [kz][ky][run][vector][cout][vl]. */
+    /* Few output channels would leave most of a vector empty, so its lanes are input channels, which fill vectors, and are
+     * added up at the end.  Weights: [kz][ky][kx][vector][cout][vl]. */
     VGK_CONV_DOT,
+    /* As few, from inputs that fill no vectors: lanes are neighbouring pixels.  The rows at work are copied so,
+     * padded, each channel by itself.  Weights: [kz][ky][cin][kx][cout]. */
+    VGK_CONV_PLANAR,
     /* One input channel for each output channel.  Weights: [vector of channels][kz][ky][kx][vl]. */
     VGK_CONV_DEPTHWISE,
     /* F(6x6, 3x3): Lavin & Gray, Fast Algorithms for Convolutional Neural Networks, 2016.  A tile of 8 x 8 inputs gives
@@ -37,7 +40,7 @@ enum { VGK_WINOGRAD_OUT = 6, VGK_WINOGRAD_IN = 8, VGK_WINOGRAD_POSITIONS = 64 };
 #define VGK_WINOGRAD_GAP 16
 #define VGK_WINOGRAD_BLOCKS 8 /* the most on an axis */
 
-#define VGK_CONV_DOT_MOST 4 /* output channels */
+#define VGK_CONV_THIN 4 /* the most output channels of dot and planar */
 
 /* An image's strides in floats; channels have stride 1. */
 struct vgk_conv_image {
@@ -62,7 +65,7 @@ struct vgk_conv_plan {
 
     int vl, nv, nr, mr, panels; /* a panel is nr = nv * vl output channels; blocks have mr pixels */
     bool blocks_first;          /* direct: all blocks of a unit for a panel, else all panels for a block */
-    int runs, run;              /* dot: contiguous pieces of a kernel row, the floats of one */
+    int vectors, plane;         /* planar: vectors of pixels of a block, at most; floats from a channel's row to the next */
     int stretch;                /* dot, depthwise: the most pixels that are computed at one go */
     /* Winograd: tiles of a unit (of one row of them if the kernel has several blocks), blocks of the kernel on each
      * axis, transformed inputs from a tile to the next, and in one row of blocks of a unit. */
@@ -78,7 +81,7 @@ struct vgk_conv_plan {
     bool keeps;                /* there are such */
     size_t constants;          /* floats of scale, of shift and of slope, each */
     /* A thread's scratch, in floats: tables of pointers, then the block of sums, then the padded copy of an edge (bf16: of
-     * the unit's input); or Winograd's tiles, products, and padded input tile. */
+     * the unit's input; planar: of a kernel's rows); or Winograd's tiles, products, and padded input tile. */
     size_t tables, sums;
     size_t scratch_per_thread; /* a multiple of a cache line */
 };
@@ -98,17 +101,19 @@ typedef void vgk_conv_unit_fn(const struct vgk_conv_job *, int unit, float *scra
 
 struct vgk_conv_kernels {
     const struct vgk_micro *micro;
-    int dot_rows[VGK_CONV_DOT_MOST + 1]; /* pixels of a block, by output channels */
+    int dot_rows[VGK_CONV_THIN + 1];       /* pixels of a block, by output channels */
+    int planar_vectors[VGK_CONV_THIN + 1]; /* the most vectors of pixels of a block, by output channels */
     int depthwise_rows;
     vgk_conv_unit_fn *unit[VGK_CONV_METHODS];
 };
 
-/* By instruction set: the tables of conv_vector.c, and winograd_vector.c's entry in them. */
+/* By instruction set: the tables of conv_vector.c, and the entries of winograd_vector.c and conv_thin_vector.c in them. */
 extern const struct vgk_conv_kernels vgk_conv_generic;
-extern vgk_conv_unit_fn vgk_conv_winograd_generic;
+extern vgk_conv_unit_fn vgk_conv_winograd_generic, vgk_conv_dot_generic, vgk_conv_planar_generic;
 #ifdef __x86_64__
 extern const struct vgk_conv_kernels vgk_conv_avx2, vgk_conv_avx512;
 extern vgk_conv_unit_fn vgk_conv_winograd_avx2, vgk_conv_winograd_avx512;
+extern vgk_conv_unit_fn vgk_conv_dot_avx2, vgk_conv_dot_avx512, vgk_conv_planar_avx2, vgk_conv_planar_avx512;
 #endif
 
 /* The first tap of block b of a kernel of so many taps. */

@@ -1,117 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Direct, bf16, dot and depthwise convolution: one unit of work each.
+/* Direct, bf16 and depthwise convolution: one unit of work each.  Few outputs are in conv_thin_vector.c.
  *
  * Blocks of neighbouring output pixels read the tensor where it lies.  Only a block that touches the left or right edge
  * reads a copy of its few columns, padded; rows of zeros around are left out of the sum. */
-#include "conv.h"
-#include "epilogue.h"
-
-/* ---- from the block of sums to the output ---- */
-
-/* k pixels of nch channels. */
-INLINE void put(const enum vgk_act act, const struct epilogue *e, const float *sum, ptrdiff_t sum_x, int k, int nch,
-                float *out, ptrdiff_t out_x, const float *res, ptrdiff_t res_x)
-{
-    for (int c = 0; c < nch; c += VL) {
-        struct channels ch = channels_at(e, c);
-        const float *s = sum + c, *r = res ? res + c : NULL;
-        float *o = out + c;
-        int n = nch - c;
-        if (n >= VL)
-            for (int x = 0; x < k; x++, s += sum_x, o += out_x, r = r ? r + res_x : r)
-                store(o, finish(act, load(s), &ch, r, e->residual_before_act, VL));
-        else
-            for (int x = 0; x < k; x++, s += sum_x, o += out_x, r = r ? r + res_x : r)
-                store_part(o, finish(act, load(s), &ch, r, e->residual_before_act, n), n);
-    }
-}
-
-typedef void put_fn(const struct epilogue *, const float *, ptrdiff_t, int, int, float *, ptrdiff_t, const float *,
-                    ptrdiff_t);
-#define PUT(NAME, ACT) \
-    static void put_##NAME(const struct epilogue *e, const float *sum, ptrdiff_t sum_x, int k, int nch, float *out, \
-                           ptrdiff_t out_x, const float *res, ptrdiff_t res_x) \
-    { \
-        put(ACT, e, sum, sum_x, k, nch, out, out_x, res, res_x); \
-    }
-EACH_ACT(PUT)
-#define PUT_ENTRY(NAME, ACT) [ACT] = put_##NAME,
-static put_fn *const puts_by_act[] = {EACH_ACT(PUT_ENTRY)};
-
-/* ---- where the input of a block lies ---- */
-
-/* A unit's part of the output. */
-struct part {
-    const float *in; /* this image */
-    float *out;      /* this image's slice */
-    const float *res;
-    int z, y0, y1, x0, x1; /* output slice, rows, (wide) pixels */
-};
-
-static struct part part_of(const struct vgk_conv_job *j, int unit)
-{
-    const struct vgk_conv_plan *p = &j->plan;
-    int ux = unit % p->units_x, uy = unit / p->units_x % p->units_y, nz = unit / p->units_x / p->units_y;
-    int n = nz / p->od, z = nz % p->od;
-    struct part t = {
-        .in = j->in + n * p->in.n,
-        .out = j->out + n * p->out.n + z * p->out.z,
-        .res = p->residual ? j->res + n * p->res.n + z * p->res.z : NULL,
-        .z = z,
-        .y0 = uy * p->unit_rows,
-        .x0 = ux * p->unit_pixels,
-    };
-    t.y1 = t.y0 + p->unit_rows < p->oh ? t.y0 + p->unit_rows : p->oh;
-    t.x1 = t.x0 + p->unit_pixels < p->wide_ow ? t.x0 + p->unit_pixels : p->wide_ow;
-    return t;
-}
-
-/* The input rows of output row (z, y), for each kz and ky; NULL = zeros. */
-static void rows_of(const struct vgk_conv_plan *p, const float *in, int z, int y, const float **row)
-{
-    for (int kz = 0; kz < p->kd; kz++) {
-        int iz = vgk_conv_source(z * p->sz + kz * p->dz - p->front, p->d, p->pad_mode);
-        for (int ky = 0; ky < p->kh; ky++) {
-            int iy = vgk_conv_source(y * p->sy + ky * p->dy - p->top, p->h, p->pad_mode);
-            *row++ = iz < 0 || iy < 0 ? NULL : in + iz * p->in.z + iy * p->in.y;
-        }
-    }
-}
-
-/* A block's input: rows, the offset of its first column in them, floats a pixel. */
-struct window {
-    const float **row;
-    ptrdiff_t first, pixel;
-};
-
-/* Of k (wide) pixels from x on, channels from `channel` on.  Where they are not in the tensor, or `copied` is wished, edge
- * gets a padded copy of cin channels. */
-static struct window window_at(const struct vgk_conv_plan *p, const float **row, const float **edge_row, int x, int k,
-                               int channel, bool copied, float *edge)
-{
-    int step = p->sx * p->fold, first = x * step - p->left, count = (k - 1) * step + (p->wide_kw - 1) * p->dx + 1;
-    if (!copied && first >= 0 && first + count <= p->w)
-        return (struct window){row, first * p->in.x + channel, p->in.x};
-    for (int i = 0; i < p->kd * p->kh; i++) {
-        edge_row[i] = row[i] ? edge : NULL;
-        if (row[i])
-            edge = vgk_conv_copy(p, row[i] + channel, first, count, edge);
-    }
-    return (struct window){edge_row, 0, p->cin};
-}
-
-/* How many pixels from x on can be computed at one go, `most` at the most: those whose windows are inside of a row, or
- * some at an edge, where a window is copied.  Only where fold is 1. */
-static int stretch(const struct vgk_conv_plan *p, const struct part *t, int x, int most)
-{
-    int reach = p->w - 1 - (p->kw - 1) * p->dx + p->left;
-    int first = (p->left + p->sx - 1) / p->sx, end = reach < 0 ? 0 : reach / p->sx + 1, k = t->x1 - x < most ? t->x1 - x : most;
-    if (x >= first && x < end)
-        return end - x < k ? end - x : k;
-    if (x < first && first < end && first - x < k)
-        k = first - x;
-    return k < p->mr ? k : p->mr;
-}
+#include "conv_unit.h"
 
 /* ---- direct ---- */
 
@@ -164,6 +56,17 @@ static void put_panel(const struct vgk_conv_job *j, const struct part *t, int g,
     }
 }
 
+/* Asks for the next block's columns of the rows that come with this row of outputs: products walk several pixels at once,
+ * which the machine does not foresee.  (Not inlined, gcc takes it for a function without effects, and leaves it out.) */
+INLINE void foresee(const struct vgk_conv_plan *p, const struct window *in)
+{
+    ptrdiff_t floats = p->mr * p->sx * p->fold * in->pixel, next = in->first + floats + p->wide_kw * in->pixel;
+    int rows = p->kd * p->kh;
+    for (int r = rows - (p->sy < p->kh ? p->sy : p->kh); r < rows; r++)
+        for (ptrdiff_t i = 0; i < floats && in->row[r]; i += VGK_ALIGN / (ptrdiff_t)sizeof(float))
+            __builtin_prefetch(in->row[r] + next + i);
+}
+
 static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
 {
     const struct vgk_conv_plan *p = &j->plan;
@@ -184,8 +87,9 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
             rows_of(p, t.in, t.z, y, row);
             for (int x = t.x0; x < t.x1; x += p->mr) {
                 int k = t.x1 - x < p->mr ? t.x1 - x : p->mr, g = begin / p->panels, i = begin % p->panels;
-                struct window in = window_at(p, row, edge_row, x, k, g * p->cin, false, edge);
+                struct window in = window_at(p, row, edge_row, x, k, g * p->cin, edge);
                 const float *weights = first;
+                foresee(p, &in);
                 for (int left = step;; weights += panel) {
                     if (all > 1) { /* strided, so the machine does not foresee it */
                         float *o = t.out + y * p->out.y + x * out_x + g * p->cout + i * p->nr;
@@ -200,7 +104,7 @@ static void direct(const struct vgk_conv_job *j, int unit, float *scratch)
                         break;
                     if (++i == p->panels) {
                         i = 0;
-                        in = window_at(p, row, edge_row, x, k, ++g * p->cin, false, edge);
+                        in = window_at(p, row, edge_row, x, k, ++g * p->cin, edge);
                     }
                 }
             }
@@ -255,129 +159,6 @@ static void bf16(const struct vgk_conv_job *j, int unit, float *scratch)
             }
         }
     p->product->end();
-}
-
-/* ---- dot ---- */
-
-typedef float v4 __attribute__((vector_size(16)));
-
-/* The four sums of the lanes of a[0] .. a[3]. */
-INLINE v4 sums_of_lanes(const vf *a)
-{
-    v4 s[4];
-    UNROLL(4)
-    for (int i = 0; i < 4; i++) {
-        union {
-            vf whole;
-            v4 part[VL / 4];
-        } u = {a[i]};
-        s[i] = u.part[0];
-        UNROLL(4)
-        for (int k = 1; k < VL / 4; k++)
-            s[i] += u.part[k];
-    }
-    v4 a01 = __builtin_shufflevector(s[0], s[1], 0, 2, 4, 6) + __builtin_shufflevector(s[0], s[1], 1, 3, 5, 7);
-    v4 a23 = __builtin_shufflevector(s[2], s[3], 0, 2, 4, 6) + __builtin_shufflevector(s[2], s[3], 1, 3, 5, 7);
-    return __builtin_shufflevector(a01, a23, 0, 2, 4, 6) + __builtin_shufflevector(a01, a23, 1, 3, 5, 7);
-}
-
-/* m pixels times q channels, a multiple of 4: as many accumulators as the registers hold beside q weights and a pixel. */
-#if VECTOR_REGISTERS == 32
-#define DOT_ROWS {0, 16, 12, 8, 6}
-#define EACH_DOT(F) F(16, 1) F(12, 2) F(8, 3) F(6, 4)
-#else
-#define DOT_ROWS {0, 8, 6, 4, 3}
-#define EACH_DOT(F) F(8, 1) F(6, 2) F(4, 3) F(3, 4)
-#endif
-
-/* partial: a run is shorter than a vector.  Else the last vector of one begins where it ends with the run (what it repeats
- * has weights of 0). */
-INLINE void dot_block(const int m, const int q, const bool partial, const struct vgk_conv_plan *p, const struct window *in,
-                      ptrdiff_t first, const float *w, float *sum)
-{
-    vf acc[24];
-    int run = p->run, vectors = (run + VL - 1) / VL, last = partial ? 0 : run - VL, runs = p->runs, rows = p->kd * p->kh;
-    ptrdiff_t lda = p->sx * in->pixel, step = p->dx * in->pixel;
-    UNROLL(24)
-    for (int i = 0; i < m * q; i++)
-        acc[i] = (vf){0};
-    for (int i = 0; i < rows; i++) {
-        if (!in->row[i]) {
-            w += (ptrdiff_t)runs * vectors * q * VL;
-            continue;
-        }
-        const float *a = in->row[i] + first;
-        for (int t = 0; t < runs; t++, a += step)
-            for (int v = 0; v < vectors; v++, w += q * VL) {
-                vf bv[VGK_CONV_DOT_MOST];
-                UNROLL(4)
-                for (int c = 0; c < q; c++)
-                    bv[c] = load(w + c * VL);
-                const float *at = a + (v * VL < last ? v * VL : last);
-                UNROLL(16)
-                for (int r = 0; r < m; r++) {
-                    vf x = partial ? load_part(at + r * lda, run) : load(at + r * lda);
-                    UNROLL(4)
-                    for (int c = 0; c < q; c++)
-                        acc[r * q + c] += x * bv[c];
-                }
-            }
-    }
-    UNROLL(6)
-    for (int i = 0; i < m * q; i += 4) {
-        v4 s = sums_of_lanes(acc + i);
-        __builtin_memcpy(sum + i, &s, sizeof s);
-    }
-}
-
-/* n blocks of m pixels. */
-typedef void dot_fn(const struct vgk_conv_plan *, const struct window *, int n, const float *, float *);
-#define DOT(MR, Q) \
-    static void dot_##Q(const struct vgk_conv_plan *p, const struct window *in, int n, const float *w, float *sum) \
-    { \
-        ptrdiff_t first = in->first, step = MR * p->sx * in->pixel; \
-        if (p->run < VL) \
-            for (int i = 0; i < n; i++, first += step, sum += MR * Q) \
-                dot_block(MR, Q, true, p, in, first, w, sum); \
-        else \
-            for (int i = 0; i < n; i++, first += step, sum += MR * Q) \
-                dot_block(MR, Q, false, p, in, first, w, sum); \
-    }
-EACH_DOT(DOT)
-static dot_fn *const dots_by_channels[VGK_CONV_DOT_MOST + 1] = {NULL, dot_1, dot_2, dot_3, dot_4};
-
-static void dot(const struct vgk_conv_job *j, int unit, float *scratch)
-{
-    const struct vgk_conv_plan *p = &j->plan;
-    const struct part t = part_of(j, unit);
-    put_fn *put_out = puts_by_act[p->act];
-    const float **row = (const float **)scratch, **edge_row = row + p->kd * p->kh;
-    float *sum = scratch + p->tables, *edge = sum + p->sums;
-    const struct epilogue e = {j->scale, j->shift, j->slope, p->alpha, p->beta, p->residual_before_act};
-    int q = p->cout;
-    /* Runs over several taps need pixels that touch; so does an output that is written in whole vectors. */
-    bool copied = p->run > p->cin && p->in.x != p->cin, dense = p->out.x == q && (!t.res || p->res.x == q);
-    for (int y = t.y0; y < t.y1; y++) {
-        rows_of(p, t.in, t.z, y, row);
-        for (int x = t.x0, k; x < t.x1; x += k) {
-            k = copied ? (t.x1 - x < p->mr ? t.x1 - x : p->mr) : stretch(p, &t, x, p->stretch);
-            /* Whole blocks; or one that computes more pixels than there are, from a copy that is padded for them. */
-            int blocks = k / p->mr > 1 ? k / p->mr : 1;
-            struct window in = window_at(p, row, edge_row, x, blocks * p->mr, 0, copied, edge);
-            k = k < blocks * p->mr ? k : blocks * p->mr;
-            dots_by_channels[q](p, &in, blocks, j->weights, sum);
-            float *o = t.out + y * p->out.y + x * p->out.x;
-            const float *r = t.res ? t.res + y * p->res.y + x * p->res.x : NULL;
-            if (!dense) {
-                put_out(&e, sum, q, k, q, o, p->out.x, r, p->res.x);
-                continue;
-            }
-            int wide = q * VL, n = k / VL;
-            put_out(&e, sum, wide, n, wide, o, wide, r, wide);
-            if (k % VL)
-                put_out(&e, sum + n * wide, wide, 1, k % VL * q, o + n * wide, wide, r ? r + n * wide : NULL, wide);
-        }
-    }
 }
 
 /* ---- depthwise ---- */
@@ -436,7 +217,7 @@ static void depthwise(const struct vgk_conv_job *j, int unit, float *scratch)
         for (int x = t.x0, k; x < t.x1; x += k) {
             /* So long that a line, which has the inputs of several vectors of channels, stays until all have been there. */
             k = stretch(p, &t, x, p->stretch);
-            struct window in = window_at(p, row, edge_row, x, k, 0, false, edge);
+            struct window in = window_at(p, row, edge_row, x, k, 0, edge);
             const float *w = j->weights;
             for (int c = 0; c < p->cin; c += VL, w += weights, in.first += VL) {
                 struct epilogue e = {j->scale + c, j->shift + c, j->slope + c, p->alpha, p->beta, p->residual_before_act};
@@ -455,7 +236,8 @@ static void depthwise(const struct vgk_conv_job *j, int unit, float *scratch)
 const struct vgk_conv_kernels VGK_SET(vgk_conv) = {
     .micro = &VGK_SET(vgk_micro),
     .dot_rows = DOT_ROWS,
+    .planar_vectors = PLANAR_VECTORS,
     .depthwise_rows = DEPTHWISE_ROWS,
-    .unit = {[VGK_CONV_DIRECT] = direct, [VGK_CONV_DOT] = dot, [VGK_CONV_DEPTHWISE] = depthwise,
-             [VGK_CONV_WINOGRAD] = VGK_SET(vgk_conv_winograd), [VGK_CONV_BF16] = bf16},
+    .unit = {[VGK_CONV_DIRECT] = direct, [VGK_CONV_DOT] = VGK_SET(vgk_conv_dot), [VGK_CONV_PLANAR] = VGK_SET(vgk_conv_planar),
+             [VGK_CONV_DEPTHWISE] = depthwise, [VGK_CONV_WINOGRAD] = VGK_SET(vgk_conv_winograd), [VGK_CONV_BF16] = bf16},
 };

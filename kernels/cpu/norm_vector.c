@@ -3,8 +3,10 @@
 #include "epilogue.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef double vd __attribute__((vector_size(4 * VL))); /* half as many lanes */
+typedef double vd_any __attribute__((vector_size(4 * VL), aligned(8), may_alias));
 typedef float vh __attribute__((vector_size(2 * VL)));
 
 /* The two halves of a vector, in double. */
@@ -14,42 +16,99 @@ INLINE void widen(vf v, vd *low, vd *high)
         vf whole;
         vh half[2];
     } u = {v};
+#if VGK_VL == 16 && defined(__AVX512F__) /* gcc 12 converts quarters, and puts them together */
+    *low = (vd)_mm512_cvtps_pd((__m256)u.half[0]);
+    *high = (vd)_mm512_cvtps_pd((__m256)u.half[1]);
+#else
     *low = __builtin_convertvector(u.half[0], vd);
     *high = __builtin_convertvector(u.half[1], vd);
+#endif
 }
 
-enum { STRIPE = 64 }; /* pixels at a time: they stay in the nearest cache while their channels are gone through */
+enum { STRIPE = 64 /* pixels at a time: they stay in the nearest cache while their channels are gone through */,
+       WIDE = 4 * VL,
+       AHEAD = 48 /* pixels whose lines are asked for: what is left of their wait by then is short */ };
 
-/* One vector of channels, `have` of them there, over m pixels. */
-INLINE void add_column(const float *x, int64_t pixel, int64_t m, const int have, vf shift, double *sum, double *square)
+/* Channels that do not fill vectors: so many pixels that touch are as one pixel whose channels, at most WIDE, do. */
+static int64_t pixels_of_vectors(int64_t channels)
 {
-    vd sums[2] = {{0}}, squares[2] = {{0}};
-    for (int64_t i = 0; i < m; i++) {
-        vd low, high;
-        widen(load_n(x + i * pixel, have) - shift, &low, &high);
-        sums[0] += low;
-        sums[1] += high;
-        squares[0] += low * low;
-        squares[1] += high * high;
+    int64_t even = channels & -channels;
+    return even < VL && channels * (VL / even) <= WIDE ? VL / even : 1;
+}
+
+/* As many times one behind the other. */
+static const float *repeat(const float *from, int64_t channels, int64_t times, float *to)
+{
+    for (int64_t i = 0; i < times; i++)
+        memcpy(to + i * channels, from, (size_t)channels * sizeof *to);
+    return to;
+}
+
+/* One or two vectors of channels over m pixels, `have` channels of the last one. */
+INLINE void add_column(const float *x, int64_t pixel, int64_t m, const int vectors, const int have, const float *shift,
+                       double *sum, double *square)
+{
+    vd sums[4] = {{0}}, squares[4] = {{0}};
+    vf shifts[2];
+    for (int v = 0; v < vectors; v++)
+        shifts[v] = load_n(shift + v * VL, v < vectors - 1 ? VL : have);
+    for (int64_t i = 0; i < m; i++, x += pixel)
+        UNROLL(2)
+        for (int v = 0; v < vectors; v++) {
+            __builtin_prefetch(x + v * VL + AHEAD * pixel);
+            vd half[2];
+            widen(load_n(x + v * VL, v < vectors - 1 ? VL : have) - shifts[v], &half[0], &half[1]);
+            UNROLL(2)
+            for (int k = 0; k < 2; k++) {
+                sums[2 * v + k] += half[k];
+                squares[2 * v + k] += half[k] * half[k];
+            }
+        }
+    int k = 0;
+    for (; have == VL && k < 2 * vectors; k++) {
+        ((vd_any *)sum)[k] += sums[k];
+        ((vd_any *)square)[k] += squares[k];
     }
-    for (int k = 0; k < have; k++) {
+    for (k *= VL / 2; k < have; k++) {
         sum[k] += sums[k / (VL / 2)][k % (VL / 2)];
         square[k] += squares[k / (VL / 2)][k % (VL / 2)];
     }
 }
 
-static void add(const float *x, int64_t pixel, int64_t n, int64_t channels, const float *shift, double *sum,
-                double *square)
+static void add_columns(const float *x, int64_t pixel, int64_t n, int64_t channels, const float *shift, double *sum,
+                        double *square)
 {
     for (int64_t first = 0; first < n; first += STRIPE, x += STRIPE * pixel) {
         int64_t m = n - first < STRIPE ? n - first : STRIPE, c = 0;
+        for (; c + 2 * VL <= channels; c += 2 * VL) /* as many as a line of the cache and the next have */
+            add_column(x + c, pixel, m, 2, VL, shift + c, sum + c, square + c);
         for (; c + VL <= channels; c += VL)
-            add_column(x + c, pixel, m, VL, load(shift + c), sum + c, square + c);
-        if (c < channels) {
-            int have = (int)(channels - c);
-            add_column(x + c, pixel, m, have, load_part(shift + c, have), sum + c, square + c);
+            add_column(x + c, pixel, m, 1, VL, shift + c, sum + c, square + c);
+        if (c < channels)
+            add_column(x + c, pixel, m, 1, (int)(channels - c), shift + c, sum + c, square + c);
+    }
+}
+
+/* The order of the sums depends on how many pixels there are, not on whether they touch: else they are copied. */
+static void add(const float *x, int64_t pixel, int64_t n, int64_t channels, const float *shift, double *sum, double *square)
+{
+    int64_t times = pixels_of_vectors(channels), wide = times * channels;
+    if (times > 1 && n >= times) {
+        float shifts[WIDE], copy[STRIPE * WIDE];
+        double sums[WIDE] = {0}, squares[WIDE] = {0};
+        repeat(shift, channels, times, shifts);
+        for (int64_t m; n >= times; n -= m * times, x += m * times * pixel) {
+            m = n / times < STRIPE ? n / times : STRIPE;
+            for (int64_t i = 0; i < m * times && pixel != channels; i++)
+                memcpy(copy + i * channels, x + i * pixel, (size_t)channels * sizeof *copy);
+            add_columns(pixel == channels ? x : copy, wide, m, wide, shifts, sums, squares);
+        }
+        for (int64_t i = 0; i < wide; i++) {
+            sum[i % channels] += sums[i];
+            square[i % channels] += squares[i];
         }
     }
+    add_columns(x, pixel, n, channels, shift, sum, square);
 }
 
 INLINE void apply_column(const enum vgk_act act, float *y, int64_t y_pixel, const float *x, int64_t x_pixel,
@@ -59,6 +118,8 @@ INLINE void apply_column(const enum vgk_act act, float *y, int64_t y_pixel, cons
     struct channels ch = {.alpha = splat(r->alpha), .beta = splat(r->beta), .slope = splat(r->alpha)};
     vf mean = load_n(r->mean + c, have), factor = load_n(r->factor + c, have), bias = load_n(r->bias + c, have);
     for (int64_t i = 0; i < m; i++) {
+        __builtin_prefetch(x + (i + AHEAD) * x_pixel + c);
+        __builtin_prefetch(y + (i + AHEAD) * y_pixel + c, 1);
         vf v = activate(act, (load_n(x + i * x_pixel + c, have) - mean) * factor + bias, &ch);
         if (residual)
             v += load_n(residual + i * residual_pixel + c, have);
@@ -82,8 +143,8 @@ INLINE void apply_act(const enum vgk_act act, float *y, int64_t y_pixel, const f
     }
 }
 
-static void apply(float *y, int64_t y_pixel, const float *x, int64_t x_pixel, const float *residual,
-                  int64_t residual_pixel, int64_t n, int64_t channels, const struct vgk_norm_row *r)
+static void apply_columns(float *y, int64_t y_pixel, const float *x, int64_t x_pixel, const float *residual,
+                          int64_t residual_pixel, int64_t n, int64_t channels, const struct vgk_norm_row *r)
 {
     switch (r->act) {
 #define APPLY(NAME, ACT) \
@@ -93,6 +154,24 @@ static void apply(float *y, int64_t y_pixel, const float *x, int64_t x_pixel, co
         apply_act(VGK_ACT_LEAKY_RELU, y, y_pixel, x, x_pixel, residual, residual_pixel, n, channels, r);
         break;
     }
+}
+
+static void apply(float *y, int64_t y_pixel, const float *x, int64_t x_pixel, const float *residual,
+                  int64_t residual_pixel, int64_t n, int64_t channels, const struct vgk_norm_row *r)
+{
+    int64_t times = pixels_of_vectors(channels), wide = times * channels, done = n - n % times;
+    if (times > 1 && x_pixel == channels && y_pixel == channels && (!residual || residual_pixel == channels)) {
+        float constants[3][WIDE];
+        struct vgk_norm_row wide_row = {repeat(r->mean, channels, times, constants[0]),
+                                        repeat(r->factor, channels, times, constants[1]),
+                                        repeat(r->bias, channels, times, constants[2]), r->act, r->alpha, r->beta};
+        apply_columns(y, wide, x, wide, residual, wide, n / times, wide, &wide_row);
+        n -= done;
+        y += done * channels;
+        x += done * channels;
+        residual = residual ? residual + done * channels : NULL;
+    }
+    apply_columns(y, y_pixel, x, x_pixel, residual, residual_pixel, n, channels, r);
 }
 
 /* Lane k adds up every VL-th element, then the lanes one by one: the order depends on the row's length alone. */

@@ -40,7 +40,7 @@ typedef float vf_any __attribute__((vector_size(4 * VL), aligned(4), may_alias))
 #define UNROLL(n) PRAGMA_(GCC unroll n)
 #endif
 
-INLINE vf splat(float x) { return (vf){0} + x; }
+INLINE vf splat(float x) { return x - (vf){0}; } /* nothing is computed: x + 0 would be, for -0 */
 INLINE vf load(const float *p) { return *(const vf_any *)p; }
 INLINE void store(float *p, vf v) { *(vf_any *)p = v; }
 
@@ -86,6 +86,15 @@ INLINE void store_n(float *p, vf v, int n)
         store(p, v);
     else
         store_part(p, v, n);
+}
+
+/* v, loaded once: gcc would rather load it again for each product, and loads are what such loops have too many of. */
+INLINE vf in_register(vf v)
+{
+#if (VGK_VL == 16 && defined(__AVX512F__)) || (VGK_VL == 8 && defined(__AVX2__))
+    __asm__("" : "+v"(v));
+#endif
+    return v;
 }
 
 /* Where mask (all ones or zero) is set a, else b. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* A model over one frame, without GStreamer: how long it takes, or what comes out.
  *
- *     bench-model MODEL.onnx WIDTH HEIGHT [-threads N] [-direct] [-tile WIDTH HEIGHT] [-in FRAME -out RESULT]
+ *     bench-model MODEL.onnx WIDTH HEIGHT [-threads N] [-direct] [-tile WIDTH HEIGHT] [-memory BYTES] [-frozen]
+ *                 [-in FRAME -out RESULT]
  *
  * The frame is RGB, 3 bytes a pixel, no padding; without -in it is a pattern.  The whole frame is one tile, unless -tile
- * is given (then there is no -out: tiles are computed, not put together).  -direct: convolutions without Winograd.  With
- * -out the result is written, and that is all.  Else it serves, so that several contenders can be timed in turn
+ * is given (then there is no -out: tiles are computed, not put together); with -memory it is cut as the planner likes.
+ * -direct: convolutions without Winograd.  -frozen: norms by the statistics of the first frames.  With -out the result is
+ * written, and that is all.  Else it serves, so that several contenders can be timed in turn
  * (contenders.py): prints "ready ARENA-BYTES PEAK-RESIDENT-BYTES TILES", then for every line on stdin runs once and
  * prints the seconds that took, by the clock and of the CPUs. */
 #include "model/run.h"
@@ -72,7 +74,7 @@ static enum vgk_status run_tile(struct vg_run *run, int column, int row, const s
 static enum vgk_status run_frame(struct vg_run *run, const struct vg_grid *grid, const struct vgk_frame *in,
                                  const struct vgk_frame *out, struct vgk_error *err)
 {
-    enum vgk_status s = VGK_OK;
+    enum vgk_status s = vg_run_begin(run, in, &(struct vgk_colour){.full_range = true}, NULL, err);
     for (int y = 0; y < grid->y.n && !s; y++)
         for (int x = 0; x < grid->x.n && !s; x++) {
             struct vgk_frame from = *in, to = *out;
@@ -94,7 +96,9 @@ static enum vgk_status serve(struct vg_run *run, const struct vg_plan_info *info
 {
     struct rusage usage;
     char line[64];
-    enum vgk_status s = run_frame(run, info->grid, in, out, err); /* the first one warms up */
+    enum vgk_status s = VGK_OK;
+    for (int i = 0; i < (info->norm_mode == VG_NORM_FROZEN ? VG_NORM_FRAMES + 1 : 1) && !s; i++)
+        s = run_frame(run, info->grid, in, out, err); /* the first ones warm up */
     getrusage(RUSAGE_SELF, &usage);
     printf("ready %zu %zu %d\n", info->arena_bytes, (size_t)usage.ru_maxrss * 1024, info->grid->x.n * info->grid->y.n);
     fflush(stdout);
@@ -112,12 +116,17 @@ int main(int argc, char **argv)
     struct vgk_device_options options = {.threads = 0};
     const char *from = NULL, *to = NULL;
     int tile_width = 0, tile_height = 0;
-    bool wrong = argc < 4;
+    size_t memory = 0;
+    bool wrong = argc < 4, frozen = false;
     for (int i = 4; i < argc && !wrong; i++) {
         if (!strcmp(argv[i], "-direct"))
             options.exact_products = true;
         else if (!strcmp(argv[i], "-threads") && i + 1 < argc)
             options.threads = atoi(argv[++i]);
+        else if (!strcmp(argv[i], "-frozen"))
+            frozen = true;
+        else if (!strcmp(argv[i], "-memory") && i + 1 < argc)
+            memory = strtoull(argv[++i], NULL, 10);
         else if (!strcmp(argv[i], "-tile") && i + 2 < argc) {
             tile_width = atoi(argv[++i]);
             tile_height = atoi(argv[++i]);
@@ -128,16 +137,17 @@ int main(int argc, char **argv)
         else
             wrong = true;
     }
-    struct vg_plan_request request = {.overlap_x = -1, .overlap_y = -1};
+    struct vg_plan_request request = {.overlap_x = -1, .overlap_y = -1, .max_bytes = memory,
+                                      .norm_mode = frozen ? VG_NORM_FROZEN : VG_NORM_EXACT, .norm_measure = frozen};
     if (!wrong) {
         request.width = atoi(argv[2]);
         request.height = atoi(argv[3]);
-        request.tile_width = tile_width ? tile_width : request.width;
-        request.tile_height = tile_height ? tile_height : request.height;
+        request.tile_width = tile_width || memory ? tile_width : request.width;
+        request.tile_height = tile_height || memory ? tile_height : request.height;
     }
-    if (wrong || (to && tile_width) || request.width < 1 || request.height < 1) {
+    if (wrong || (to && (tile_width || memory)) || request.width < 1 || request.height < 1) {
         fprintf(stderr, "usage: bench-model MODEL.onnx WIDTH HEIGHT [-threads N] [-direct] [-tile WIDTH HEIGHT] "
-                        "[-in FRAME -out RESULT]\n");
+                        "[-memory BYTES] [-frozen] [-in FRAME -out RESULT]\n");
         return 2;
     }
 

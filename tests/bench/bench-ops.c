@@ -31,6 +31,7 @@ static const struct shape shapes[] = {
     {"3x3 16->16", 16, 16, 3, 1, 1, VGK_ACT_RELU},
     {"3x3 8->8", 8, 8, 3, 1, 1, VGK_ACT_RELU},
     {"exact 3x3 8->8", 8, 8, 3, 1, 1, VGK_ACT_RELU, true},
+    {"3x3 8->4", 8, 4, 3, 1, 1, VGK_ACT_NONE},
     {"3x3 12->4", 12, 4, 3, 1, 1, VGK_ACT_NONE},
     {"exact 3x3 12->4", 12, 4, 3, 1, 1, VGK_ACT_NONE, true},
     {"3x3 64->3", 64, 3, 3, 1, 1, VGK_ACT_NONE},

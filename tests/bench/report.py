@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Runs all benches and writes docs/performance.md and its plots.  To be run by run.sh.
 
-  report.py BUILD-DIRECTORY CACHE [--seconds 8] [--threads 2] [--only models,sizes,tiles,plans,ops,split,pipeline,process]"""
+  report.py BUILD-DIRECTORY CACHE [--seconds 8] [--threads 2] [--only models,frozen,sizes,tiles,memory,plans,ops,split,pipeline,
+            process]"""
 import argparse
 import importlib.util
 import os
@@ -76,7 +77,7 @@ class Report:
             describe.stdout.strip() or "?", versions or "none"))
 
     def models(self):
-        self.say("## Models\n\nA frame as one tile. Ratio: the best peer's median over ours.\n\n")
+        self.say("## Models\n\nA frame as one tile, in bands where the planner likes that. Ratio: the best peer's median over ours.\n\n")
         rows, bars = [], []
         sizes = {"style3": ((640, 360), (1280, 720)), "upscale2x": ((320, 180), (640, 360)),
                  "multistyle26": ((640, 360), (1280, 720)), "realesr-animevideov3-x2": ((320, 180),), "spanx2_ch48": ((320, 180), (640, 360))}
@@ -103,6 +104,20 @@ class Report:
                         "memory planned, MiB"], rows))
         if self.peers:
             self.plot_bars("performance-models.png", bars)
+
+    def frozen(self):
+        if "multistyle26" not in self.model or "onnxruntime" not in self.peers:
+            return
+        self.say("## Frozen norms\n\nmultistyle26 with norm-mode=frozen against onnxruntime on the model as it is.\n\n")
+        rows = []
+        for width, height in ((640, 360), (1280, 720)):
+            ours = self.ours("multistyle26", width, height, "-frozen")
+            peer = Contender.peer("onnxruntime", self.model["multistyle26"], width, height, self.o.threads)
+            race([ours, peer], self.o.seconds)
+            rows.append(["%d x %d" % (width, height), "%s, %.0f" % (ms(ours), ours.median_cpu),
+                         "%s, %.0f" % (ms(peer), peer.median_cpu), "%.2f" % (peer.median / ours.median),
+                         "%.2f" % (peer.median_cpu / ours.median_cpu)])
+        self.say(table(["frame", "vidgen: ms, CPU ms", "onnxruntime", "ratio", "ratio of CPU ms"], rows))
 
     def sizes(self):
         self.say("## Time and memory over frame size\n\nOne tile; style3 and upscale2x.\n\n")
@@ -141,12 +156,38 @@ class Report:
                        rows))
         self.plot_tiles("performance-tiles.png", lines)
 
+    def memory(self):
+        self.say("## In an eighth of the memory\n\nThe planner's choice with max-device-memory at an eighth of what the whole frame "
+                 "at once takes, against its choice without a limit.\n\n")
+        rows = []
+        for name, width, height in (("style3", 1280, 720), ("upscale2x", 640, 360), ("upscale2x", 1280, 720),
+                                    ("multistyle26", 1280, 720), ("realesr-animevideov3-x2", 1280, 720),
+                                    ("spanx2_ch48", 1280, 720)):
+            if name not in self.model:
+                continue
+            program = os.path.join(self.o.build, "pipelines", "vidgen")
+            found = re.search(r"whole +(\d+) bytes", subprocess.run(
+                [program, "plan", "--size", "%dx%d" % (width, height), self.model[name]], capture_output=True, text=True).stdout)
+            free = self.ours(name, width, height)
+            try:
+                small = self.ours(name, width, height, "-memory", str(int(found.group(1)) // 8))
+            except RuntimeError: # refused
+                free.stop()
+                continue
+            race([free, small], self.o.seconds)
+            rows.append(["%s, %d x %d" % (name, width, height), "%.1f" % (int(found.group(1)) / 2**20), ms(free),
+                         "%.1f" % (free.arena / 2**20), ms(small), "%.1f" % (small.arena / 2**20),
+                         "%.2f" % (small.median / free.median), "%.2f" % (small.median_cpu / free.median_cpu)])
+        self.say(table(["model, frame", "whole frame, MiB", "no limit: ms", "MiB", "an eighth: ms", "MiB", "ratio",
+                        "ratio of CPU ms"], rows))
+
     def plans(self):
         self.say("## The planner's choice\n\n`bench-plan`: every way that fits the budget and gives the same bytes, in turn; the choice's "
                  "CPU time over that of the way with the least median, and the least times of the two.\n\n")
         rows = []
         for name, width, height, budgets in (("style3", 1280, 720, (60, 14)), ("upscale2x", 640, 360, (160, 60, 24, 8)),
-                                             ("multistyle26", 640, 360, (60,)), ("realesr-animevideov3-x2", 320, 180, (60, 33))):
+                                             ("multistyle26", 640, 360, (60,)), ("realesr-animevideov3-x2", 320, 180, (60, 33)),
+                                             ("spanx2_ch48", 320, 180, (120,))):
             for budget in budgets if name in self.model else ():
                 out = subprocess.run([self.program("bench-plan"), self.model[name], str(width), str(height), str(budget), "7",
                                       self.threads], capture_output=True, text=True).stdout
@@ -178,10 +219,10 @@ class Report:
 
     def pipeline(self):
         self.say("## The element chain against the bare runtime\n\nappsrc ! vidgen ! appsink, one frame at a time, in turn with "
-                 "bench-model.\n\n")
+                 "bench-model, which runs the same tiles into one frame.\n\n")
         rows = []
         for name in ("style3", "upscale2x"):
-            for tile in ((640, 360), (336, 192)):
+            for tile in ((640, 360), (400, 240), (336, 192)):
                 arguments = [self.model[name], "640", "360", "-threads", self.threads, "-tile", *map(str, tile)]
                 bare = Contender(self.program("bench-model"), *arguments)
                 chain = Contender(self.program("bench-pipeline"), *arguments)
@@ -278,7 +319,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clip", default="")
     parser.add_argument("--frames", type=int, default=0)
-    parser.add_argument("--only", default="models,sizes,tiles,plans,ops,pipeline,split,process")
+    parser.add_argument("--only", default="models,frozen,sizes,tiles,memory,plans,ops,pipeline,split,process")
     options = parser.parse_args()
     report = Report(options)
     report.machine()

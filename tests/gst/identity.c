@@ -207,6 +207,80 @@ GST_START_TEST (test_in_place)
 
 GST_END_TEST;
 
+typedef struct
+{
+  const GstVideoInfo *info;
+  guint pad; /* > 0: the tile lies like this instead */
+  GstMemory *memory;
+} OneTile;
+
+static GstPadProbeReturn
+see_tile (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  GstBuffer *tile = GST_PAD_PROBE_INFO_BUFFER (info);
+  OneTile *one = user_data;
+
+  if (one->pad) {
+    GstBuffer *padded = frames_new (one->info, 3, one->pad, FALSE);
+
+    gst_buffer_copy_into (padded, tile, GST_BUFFER_COPY_META, 0, -1);
+    gst_buffer_unref (tile);
+    GST_PAD_PROBE_INFO_DATA (info) = tile = padded;
+  }
+  one->memory = gst_buffer_peek_memory (tile, 0);
+  return GST_PAD_PROBE_OK;
+}
+
+/* The only tile of a frame becomes the frame, unless its memory is the source's or lies otherwise than the caps say, or
+ * stitch keeps frames. */
+GST_START_TEST (test_one_tile)
+{
+  static const struct
+  {
+    const gchar *line;
+    guint pad;
+    gboolean same;
+  } cases[] = {
+      {"vidgenchunk ! videoflip video-direction=180 ! videoflip video-direction=180 ! vidgenstitch name=s", 0, TRUE},
+      {"vidgenchunk ! videoflip video-direction=180 ! vidgenstitch name=s", 5, FALSE},
+      {"vidgenchunk ! identity ! vidgenstitch name=s", 0, FALSE},
+      {"vidgenchunk ! videoflip video-direction=180 ! videoflip video-direction=180 ! vidgenstitch name=s "
+       "missing-tile=previous", 0, FALSE},
+  };
+  static const gchar *taken[] = {"RGB", "BGRx", "I420", "NV12", "GRAY8"}; /* by videoflip */
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++)
+    for (guint f = 0; f < G_N_ELEMENTS (taken); f++) {
+      GstVideoInfo info = frames_info (taken[f], 50, 36);
+      GstHarness *h = frames_harness (cases[i].line, gst_video_info_to_caps (&info), NULL);
+      GstPad *pad = gst_element_get_static_pad (frames_get (h, "s"), "sink");
+      OneTile one = {&info, cases[i].pad, NULL};
+
+      gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, see_tile, &one, NULL);
+      gst_object_unref (pad);
+      for (guint k = 0; k < 3; k++) {
+        GstBuffer *in = frames_new (&info, 3, 0, FALSE), *copy, *out;
+        gchar *text;
+
+        frames_add_metas (in, 3);
+        copy = gst_buffer_copy_deep (in);
+        fail_unless_equals_int (gst_harness_push (h, in), GST_FLOW_OK);
+        out = gst_harness_pull (h);
+        text = frames_differ (&info, out, copy);
+        fail_unless (!text, "%s, %s: %s", cases[i].line, taken[f], text);
+        frames_assert_same_data (out, copy, cases[i].line);
+        frames_assert_metas (out, 3, cases[i].line);
+        fail_unless (!gst_buffer_get_meta (out, g_type_from_name ("GstVidgenTileMetaAPI")), "%s", cases[i].line);
+        fail_unless ((gst_buffer_peek_memory (out, 0) == one.memory) == cases[i].same, "%s", cases[i].line);
+        gst_buffer_unref (out);
+        gst_buffer_unref (copy);
+      }
+      gst_harness_teardown (h);
+    }
+}
+
+GST_END_TEST;
+
 /* Each tile mirrored in its place: the picture is computed here, pixel by pixel, from the geometry alone. */
 GST_START_TEST (test_mirrored_tiles)
 {
@@ -345,6 +419,7 @@ identity_suite (void)
   tcase_add_test (tc, test_extremes);
   tcase_add_test (tc, test_between);
   tcase_add_test (tc, test_in_place);
+  tcase_add_test (tc, test_one_tile);
   tcase_add_test (tc, test_mirrored_tiles);
   tcase_add_test (tc, test_unshareable);
   tcase_add_test (tc, test_own_map);

@@ -407,6 +407,29 @@ static void large_kernels(void)
     }
 }
 
+/* Few outputs, from inputs that fill vectors and that do not, over several units of rows and columns. */
+static void few_outputs(void)
+{
+    for (int i = 0; i < 24; i++) {
+        kit_seed(6000 + (uint64_t)i);
+        struct shape s = {.batch = 1, .cin = i % 3 ? kit_int(1, 13) : 16 * kit_int(1, 3), .cout = 1 + i % 4,
+                          .h = kit_int(1, 70), .w = kit_int(200, 700), .groups = 1, .view = kit_int(0, 2) ? 0 : 5};
+        for (int a = 0; a < 2; a++) {
+            s.kernel[a] = kit_int(1, 4);
+            s.stride[a] = a || kit_int(0, 2) ? 1 : kit_int(2, 5);
+            s.dilation[a] = kit_int(0, 2) ? 1 : kit_int(2, 3);
+            s.begin[a] = kit_int(0, 3);
+            s.end[a] = kit_int(0, 3);
+        }
+        struct layer l;
+        if (!layer_make(&l, 2, &s))
+            continue;
+        random_epilogue(&l);
+        check(&l, &s);
+        layer_free(&l);
+    }
+}
+
 static struct shape square(int cin, int cout, int h, int w, int k)
 {
     return (struct shape){.batch = 1, .cin = cin, .cout = cout, .h = h, .w = w, .groups = 1, .kernel = {k, k},
@@ -660,6 +683,7 @@ int main(void)
             return 1;
     run(shapes);
     run(large_kernels);
+    run(few_outputs);
     run(activations);
     run(weight_types);
     run(positions);

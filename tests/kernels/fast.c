@@ -549,6 +549,29 @@ static void positions(void)
     free(x.data);
 }
 
+/* What lies beside the channels in memory changes no bit of a norm's result. */
+static void norms_anywhere(void)
+{
+    for (int c = 1; c <= 40; c++) {
+        struct vgk_tensor wide = f32_last(1, c + 5, 23, 31), wide_y = f32_last(1, c + 5, 23, 31), x = f32_last(1, c, 23, 31),
+                          y = f32_last(1, c, 23, 31), part = vgk_tensor_slice(&wide, 1, 2, c, 1),
+                          part_y = vgk_tensor_slice(&wide_y, 1, 3, c, 1);
+        cpukit_random(&wide, -1, 5);
+        for (int64_t i = 0; i < vgk_tensor_count(&x); i++)
+            cpukit_set(&x, i, cpukit_get(&part, i));
+        struct vgk_op op = {.kind = VGK_OP_NORM, .n_in = 1, .n_out = 1, .in = &x, .out = &y,
+                            .p.norm = {.kind = VGK_NORM_INSTANCE, .epsilon = 1e-5f, .act = VGK_ACT_SIGMOID}};
+        normalise(dev, &op, &y, 6);
+        op.in = &part;
+        normalise(dev, &op, &part_y, 6);
+        int differ = 0;
+        for (int64_t i = 0; i < vgk_tensor_count(&y); i++)
+            differ += cpukit_get(&y, i) != cpukit_get(&part_y, i);
+        expectf(!differ, "%d channels: %d differ", c, differ);
+        free(wide.data), free(wide_y.data), free(x.data), free(y.data);
+    }
+}
+
 /* The number of threads changes no bit of the statistics. */
 static void threads_agree(void)
 {
@@ -607,6 +630,7 @@ int main(void)
             }
             run(positions);
             run(queries_alone);
+            run(norms_anywhere);
             run(sample_offsets);
             vgk_cpu.close(&dev);
         }
