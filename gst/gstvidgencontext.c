@@ -26,16 +26,28 @@ gst_vidgen_context_clear (GstVidgenContext *self)
   g_rec_mutex_clear (&self->lock);
 }
 
+/* Could a model run on CUDA here? */
+static gboolean
+finds_cuda (GstVidgenContext *self)
+{
+  const struct vgk_device_options options = {.device = MAX (g_atomic_int_get (&self->cuda_device_id), 0)};
+  struct vgk_error err = {{0}};
+  const struct vgk_backend *backend = vgk_cuda_load (&err);
+
+  if (backend && backend->look (&options, &err) == VGK_OK)
+    return TRUE;
+  GST_INFO_OBJECT (self->element, "no frames in CUDA memory: %s", err.text);
+  return FALSE;
+}
+
 /* Only where there is something to run in it: a context takes memory of the device. */
 void
 gst_vidgen_context_start (GstVidgenContext *self)
 {
-  struct vgk_error err = {{0}};
-
   LOCK (self);
   if (g_atomic_int_get (&self->device) == GST_VIDGEN_DEVICE_CPU)
     gst_clear_object (&self->context);
-  else if (vgk_cuda_load (&err))
+  else if (finds_cuda (self))
     gst_vidgen_cuda_ensure (self->element, g_atomic_int_get (&self->cuda_device_id), &self->context);
   self->started = TRUE;
   UNLOCK (self);
@@ -61,7 +73,7 @@ void
 gst_vidgen_context_set (GstVidgenContext *self, GstContext *message)
 {
   LOCK (self);
-  if (g_atomic_int_get (&self->device) != GST_VIDGEN_DEVICE_CPU)
+  if (g_atomic_int_get (&self->device) != GST_VIDGEN_DEVICE_CPU && finds_cuda (self))
     gst_vidgen_cuda_set_context (
         self->element, message, g_atomic_int_get (&self->cuda_device_id), &self->context);
   UNLOCK (self);
@@ -97,7 +109,7 @@ gst_vidgen_context_takes_cuda (GstVidgenContext *self)
   LOCK (self);
   /* With device=cuda the plan tells what is missing; with auto, frames on the host would do. */
   takes = device == GST_VIDGEN_DEVICE_CUDA ||
-      (device == GST_VIDGEN_DEVICE_AUTO && (self->context || !self->started));
+      (device == GST_VIDGEN_DEVICE_AUTO && (self->context || (!self->started && finds_cuda (self))));
   UNLOCK (self);
   return takes;
 }

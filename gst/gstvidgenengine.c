@@ -371,7 +371,7 @@ clip_output (const GstVidgenTileMeta *tile, struct vgk_frame *dst)
 
 gboolean
 gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
-    GstBuffer *in, const GstVideoInfo *out_info, const struct vgk_colour *colour, GError **error)
+    GstBuffer *in, guint64 frame, const GstVideoInfo *out_info, const struct vgk_colour *colour, GError **error)
 {
   const GstVideoFrame form = {.info = *out_info};
   struct vgk_frame *src = engine->frames, dst;
@@ -383,12 +383,17 @@ gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile,
   gst_vidgen_frame_from_video (&form, &dst);
   if (engine->whole)
     tile = NULL;
-  if (tile) {
-    clip_input (tile, src);
+  if (tile)
     clip_output (tile, &dst);
+  if (tile && gst_vidgen_engine_info (engine)->flight_frames && gst_vidgen_is_view (&engine->mapped[0], tile)) {
+    gst_vidgen_frame_from_video (&tile->record->frame, src);
+  } else {
+    frame = 0;
+    if (tile)
+      clip_input (tile, src);
   }
   gst_vidgen_cuda_push (engine->context);
-  status = vg_run_start (engine->run, tile ? tile->column : 0, tile ? tile->row : 0, src, colour, &dst, &err);
+  status = vg_run_start (engine->run, tile ? tile->column : 0, tile ? tile->row : 0, src, frame, colour, &dst, &err);
   gst_vidgen_cuda_pop (engine->context);
   unmap_frames (engine, 0, 1);
   if (status != VGK_OK)

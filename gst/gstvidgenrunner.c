@@ -344,6 +344,7 @@ gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
   self->in_frame = TRUE;
   self->frame_number = tile ? tile->record->number : 0;
   self->frame_tiles = 0;
+  self->frames++;
   cut = is_cut (self, buffer, tile);
   if (cut) {
     /* An interpolator goes on: it knows what to do between two scenes. */
@@ -576,7 +577,8 @@ gst_vidgen_runner_fly (GstVidgenRunner *self, GstBuffer *in, GstBuffer **out)
     return ret;
   }
   began = g_get_monotonic_time ();
-  started = gst_vidgen_engine_start (self->engine, tile, &self->in_info, in, &self->out_info, &self->colour, &error);
+  started = gst_vidgen_engine_start (
+      self->engine, tile, &self->in_info, in, self->frames, &self->out_info, &self->colour, &error);
   time = g_get_monotonic_time () - began;
   last = started && is_last (self, tile);
   gst_buffer_unref (in);

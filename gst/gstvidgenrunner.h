@@ -49,6 +49,7 @@ typedef struct
   gboolean late;    /* it does: those between were dropped because they were late */
   guint64 frame_number;
   guint frame_tiles;
+  guint64 frames; /* begun; never the same again */
   gboolean ran; /* since the last frame, or window, was complete: */
   gint64 run_began, run_time;
   guint runs; /* begun, since one was compared with exact norms */

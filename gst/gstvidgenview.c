@@ -94,6 +94,23 @@ unsafe:
 }
 
 gboolean
+gst_vidgen_is_view (const GstVideoFrame *mapped, const GstVidgenTileMeta *tile)
+{
+  const struct vg_layout layout = gst_vidgen_layout (mapped->info.finfo);
+  struct vg_picture picture = gst_vidgen_picture (mapped), frame = gst_vidgen_picture (&tile->record->frame);
+  gint x = tile->grid->grid.x.origin[tile->column], y = tile->grid->grid.y.origin[tile->row];
+
+  if (GST_VIDEO_FRAME_FORMAT (mapped) != GST_VIDEO_FRAME_FORMAT (&tile->record->frame))
+    return FALSE;
+  for (gint p = 0; p < layout.planes; p++)
+    if (picture.stride[p] != frame.stride[p] ||
+        picture.data[p] != frame.data[p] + (y >> layout.plane[p].y_sub) * frame.stride[p] +
+            (gssize) (x >> layout.plane[p].x_sub) * layout.plane[p].step)
+      return FALSE;
+  return TRUE;
+}
+
+gboolean
 gst_vidgen_is_plain (GstBuffer *buffer, const GstVideoInfo *info)
 {
   GstVideoMeta *meta = gst_buffer_get_video_meta (buffer);

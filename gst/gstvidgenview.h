@@ -19,6 +19,9 @@ struct vg_picture gst_vidgen_picture (const GstVideoFrame *frame);
  * or has a video meta with a map function of its own): copy it then. */
 GstBuffer *gst_vidgen_view_new (const GstVidgenFrameRecord *record, gint x, gint y, gint width, gint height);
 
+/* Is this mapped tile one of those, still?  Its pixels are then those of the record's frame. */
+gboolean gst_vidgen_is_view (const GstVideoFrame *mapped, const GstVidgenTileMeta *tile);
+
 /* Is the buffer no view, and its memory laid out as info says?  Then whoever takes frames of info can take it. */
 gboolean gst_vidgen_is_plain (GstBuffer *buffer, const GstVideoInfo *info);
 

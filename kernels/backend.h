@@ -33,6 +33,13 @@ struct vgk_device_options {
                               of a device (JSON); such a device has no memory to give.  NULL: a real one */
 };
 
+/* What goes up for a flight: a rectangle of a frame. */
+struct vgk_part {
+    const struct vgk_frame *frame;
+    uint64_t number; /* not 0: by this the frame is known again, and what is there of it is not copied again */
+    int x, y, width, height; /* where chroma is halved it begins and ends on even rows and columns, or where the frame ends */
+};
+
 /* The largest frames of a flight. */
 struct vgk_flight_size {
     int width, height; /* pixels */
@@ -55,6 +62,8 @@ struct vgk_backend {
     bool chains;      /* takes VGK_OP_CHAIN */
     bool gates;       /* takes VGK_ACT_GATE */
     size_t cache;     /* bytes: what one op leaves to the next is read faster where it is less; 0: not to be reckoned with */
+    /* Whether open would find the device; takes nothing of it.  NULL: always. */
+    enum vgk_status (*look)(const struct vgk_device_options *, struct vgk_error *);
     enum vgk_status (*open)(const struct vgk_device_options *, struct vgk_device **, struct vgk_error *);
     void (*close)(struct vgk_device **); /* NULL inside is fine; sets it to NULL */
     /* What it is, for logs and `active-device`: "cpu (AVX2, 2 threads)". */
@@ -105,9 +114,10 @@ struct vgk_backend {
      * but for a whole tile.  All NULL where there is nothing to gain by that.
      * flight_bytes: what flights_open wants of the device's memory (`memory`, the caller's) for frames of up to this size;
      * *host: what it takes of the host's (pinned, not counted elsewhere).
-     * flight_begin: flight k, 0 to VGK_FLIGHTS - 1, which must have been waited for; `in` is copied, and may be changed when
-     * this returns.  *in_there, *out_there: where the frames will lie on the device, to be given to frame_read (any time
-     * until the flight begins anew) and frame_write (until flight_end: it then does not wait and tells nothing).
+     * flight_begin: flight k, 0 to VGK_FLIGHTS - 1, which must have been waited for; `in` is copied, with all rows of its
+     * frame above it, and may be changed when this returns.  *in_there, *out_there: where the part and the result will lie on
+     * the device, to be given to frame_read (any time until the flight begins anew) and frame_write (until flight_end: it then
+     * does not wait and tells nothing).
      * flight_end: all of the flight is given to the device.
      * flight_wait: waits for it, and copies the result to `out` (NULL: nobody wants it), which looks as it did for
      * flight_begin; *nonfinite as of frame_write.  Errors are those of all that was given to the device before flight_end.
@@ -118,7 +128,7 @@ struct vgk_backend {
                                     const struct vgk_flight_size *out, void *memory, struct vgk_flights **,
                                     struct vgk_error *);
     void (*flights_close)(struct vgk_device *, struct vgk_flights **);
-    enum vgk_status (*flight_begin)(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_frame *in,
+    enum vgk_status (*flight_begin)(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_part *in,
                                     const struct vgk_frame *out, struct vgk_frame *in_there,
                                     struct vgk_frame *out_there, struct vgk_error *);
     enum vgk_status (*flight_end)(struct vgk_device *, struct vgk_flights *, int k, struct vgk_error *);

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "frame.h"
 
+struct vgk_frame vgk_frame_part(const struct vgk_frame *f, int x, int y, int width, int height)
+{
+    struct vgk_frame r = *f;
+    bool half = f->layout == VGK_FRAME_I420 || f->layout == VGK_FRAME_NV12;
+    for (int i = 0; i < 3; i++) {
+        int step = f->layout == VGK_FRAME_PACKED ? f->step : i && f->layout == VGK_FRAME_NV12 ? 2 : 1;
+        if (f->plane[i])
+            r.plane[i] += (half && i ? y / 2 : y) * f->stride[i] + (ptrdiff_t)(half && i ? x / 2 : x) * step;
+    }
+    r.width = width;
+    r.height = height;
+    return r;
+}
+
 /* R, G, B in 0..1 = rgb[i][0..2] * components + rgb[i][3], and the other way round. */
 static void to_rgb(const struct vgk_colour *c, double rgb[3][4])
 {

@@ -44,6 +44,9 @@ struct vgk_pixels {
     float mean[3], scale[3]; /* tensor[k] = (rgb[order[k]] - mean[k]) * scale[k], rgb in 0..1 */
 };
 
+/* The pixels from (x, y) on: the same memory.  x and y are even where chroma is halved. */
+struct vgk_frame vgk_frame_part(const struct vgk_frame *, int x, int y, int width, int height);
+
 /* Bytes to tensor, and tensor to bytes (before rounding). */
 struct vgk_matrix vgk_matrix_in(const struct vgk_colour *c, const struct vgk_pixels *p);
 struct vgk_matrix vgk_matrix_out(const struct vgk_colour *c, const struct vgk_pixels *p);

@@ -213,6 +213,28 @@ static double guess(const struct candidate *c, const struct way *w, const struct
     return weights + 0.75 * (double)w->whole->activations * part * c->grid.y.tile / r->height;
 }
 
+/* vg_plan_fit of both: the tile's program and what runs the tile again when it overflows. */
+static enum vgk_status fit_tile(struct vg_plan *p, int width, int height, struct vg_how how, size_t max_bytes, size_t *least_bytes,
+                                struct vg_program **best)
+{
+    size_t own = SIZE_MAX, all;
+    struct vg_program *whole = NULL;
+    enum vgk_status s = vg_plan_fit(p, width, height, how, max_bytes, &own, best);
+    if (s && s != VGK_ERR_UNSUPPORTED)
+        return s;
+    if (!p->half || vg_plan_lay_out(p, width, height, how, &whole, NULL))
+        all = s ? own : vg_program_bytes(*best);
+    else
+        all = vg_plan_rescued(p, whole, s ? own : vg_program_bytes(*best), width, height, how, max_bytes);
+    vg_program_free(&whole);
+    if (!s && all > max_bytes) {
+        vg_program_free(best);
+        s = VGK_ERR_UNSUPPORTED;
+    }
+    *least_bytes = s && all < *least_bytes ? all : *least_bytes;
+    return s;
+}
+
 /* Tries grids in the order of their cost until one fits.  least_bands: what the whole frame needs in bands. */
 static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
                               bool stream, size_t least_bands, size_t max_bytes, size_t *least_bytes, struct cut *best,
@@ -234,7 +256,8 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
         for (int i = 0; i < n && s == VGK_ERR_UNSUPPORTED; i++) {
             const struct candidate *c = &list[i];
             const struct way *w = &ways[n_ways > 1 && c->direct];
-            struct vg_how how = how_to(p, c->direct, stream);
+            struct vg_how how = how_to(p, c->direct, stream), at_once = how;
+            at_once.bands = 1;
             bool small = c->bands ? c->grid.x.tile <= 1.5 * narrowest
                                   : (double)c->grid.x.tile * c->grid.y.tile <= 1.5 * smallest;
             bool fits = guess(c, w, r, least_bands) <= (double)max_bytes;
@@ -242,14 +265,17 @@ static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r
                 continue;
             struct vg_program *l = NULL;
             int width = c->grid.x.tile, height = c->grid.y.tile;
-            enum vgk_status made = c->bands ? vg_plan_fit(p, width, height, how, max_bytes, least_bytes, &l)
+            enum vgk_status made = c->bands ? fit_tile(p, width, height, how, max_bytes, least_bytes, &l)
                                             : vg_plan_lay_out(p, width, height, how, &l, NULL);
             if (made == VGK_ERR_NOMEM)
                 s = vgk_fail(err, made, "no memory to plan");
             if (made || !l)
                 continue; /* too small a tile for the model's own padding, for instance */
-            *least_bytes = vg_program_bytes(l) < *least_bytes ? vg_program_bytes(l) : *least_bytes;
-            if (vg_program_bytes(l) <= max_bytes) {
+            size_t bytes = vg_program_bytes(l);
+            if (!c->bands && (bytes <= max_bytes || bytes < *least_bytes))
+                bytes = vg_plan_rescued(p, l, bytes, width, height, at_once, max_bytes);
+            *least_bytes = bytes < *least_bytes ? bytes : *least_bytes;
+            if (bytes <= max_bytes) {
                 *best = (struct cut){c->grid, c->direct, l};
                 s = VGK_OK;
             } else {
@@ -296,7 +322,7 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
     struct vg_program *first = NULL;
     *best = (struct cut){.grid = whole->grid};
     size_t bands = SIZE_MAX;
-    enum vgk_status s = vg_plan_fit(p, width, height, how_to(p, false, stream), max_bytes, &bands, &best->program);
+    enum vgk_status s = fit_tile(p, width, height, how_to(p, false, stream), max_bytes, &bands, &best->program);
     *least = bands < *least ? bands : *least;
     if (s != VGK_ERR_UNSUPPORTED)
         return s == VGK_ERR_NOMEM ? vgk_fail(err, s, "no memory to plan") : s;
@@ -401,13 +427,19 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
                 vg_program_free(&streamed.program);
             }
         }
+        least += p->beside;
+        p->least = least < p->least ? least : p->least;
         if (s == VGK_ERR_UNSUPPORTED)
             s = vgk_fail(err, VGK_ERR_NOMEM, "%s at %dx%d needs at least %zu bytes (%.1f MiB), max-device-memory is %zu: "
                          "set it to %zu or more, or take a smaller frame", m->summary.path, r->width, r->height,
-                         least + p->beside, (double)(least + p->beside) / (1 << 20), all_bytes, least + p->beside);
+                         p->least, (double)p->least / (1 << 20), all_bytes, p->least);
     }
     vg_program_free(&whole.program);
-    size_t needed = s ? 0 : vg_program_bytes(best.program) + p->beside;
+    size_t needed = s ? 0 : vg_program_bytes(best.program);
+    if (!s) {
+        struct vg_how how = how_to(p, best.direct, best.program->streams);
+        needed = vg_plan_rescued(p, best.program, needed, best.grid.x.tile, best.grid.y.tile, how, max_bytes) + p->beside;
+    }
     if (needed > all_bytes)
         s = vgk_fail(err, VGK_ERR_NOMEM, "%s in tiles of %dx%d needs %zu bytes (%.1f MiB), max-device-memory is %zu: "
                      "set it to %zu or more, or tile-width and tile-height to 0 for tiles that fit", m->summary.path,
@@ -448,8 +480,14 @@ void vg_plan_largest_output(const struct vg_plan *p, int size[2])
     size[1] = vg_axis_scale(y, (int)vgk_round_up((size_t)y->tile, (size_t)sum->align_y));
 }
 
+static bool flights_fit(struct vg_plan *p, const struct vg_plan_request *r)
+{
+    p->flight_bytes = p->backend->flight_bytes(p->device, &p->flight_in, &p->flight_out, &p->staging_bytes);
+    return vg_plan_arrange(p) <= budget(p->backend, p->device, r->max_bytes);
+}
+
 /* Tiles in flight, if that is possible and fits: those that nothing but their own frame is known of, and nothing is
- * remembered of. */
+ * remembered of.  Rather with whole frames, of which each row goes up once, than tile by tile. */
 static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
 {
     const struct vg_summary *sum = &p->model->summary;
@@ -461,13 +499,15 @@ static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
     bool halved = r->chroma_x == 2 && r->chroma_y == 2;
     int out[2];
     vg_plan_largest_output(p, out);
-    p->flight_in = (struct vgk_flight_size){x->tile, y->tile, halved};
     p->flight_out = (struct vgk_flight_size){out[0], out[1], halved};
-    p->flight_bytes = p->backend->flight_bytes(p->device, &p->flight_in, &p->flight_out, &p->staging_bytes);
-    size_t needed = vg_plan_arrange(p);
-    if (needed <= budget(p->backend, p->device, r->max_bytes))
-        return;
-    vg_plan_note(p, "tiles in flight: %.1f MiB", (double)needed / (1 << 20));
+    for (int whole = x->n * y->n > 1; whole >= 0; whole--) {
+        p->flight_frames = whole;
+        p->flight_in = (struct vgk_flight_size){whole && x->frame > x->tile ? x->frame : x->tile,
+                                                whole && y->frame > y->tile ? y->frame : y->tile, halved};
+        if (flights_fit(p, r))
+            return;
+        vg_plan_note(p, "%s in flight: %.1f MiB", whole ? "frames" : "tiles", (double)p->norms.arena / (1 << 20));
+    }
     p->flight_bytes = p->staging_bytes = 0;
     vg_plan_arrange(p);
 }
@@ -496,6 +536,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     p->untried = untried;
     p->all_direct = direct;
     p->winograd_steps = -1;
+    p->least = SIZE_MAX;
     struct vg_plan_request r = *request;
     enum vgk_status s = VGK_OK;
     if (backend != &vgk_cpu)
@@ -507,6 +548,11 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     s = s ? s : make_all(p, &r, err);
     if (s == VGK_ERR_NOMEM && p->half && !r.bands && !vg_plan_asks_for_tiles(&r)) { /* one copy of the weights less */
         p->rescue_streams = true;
+        drop(p);
+        s = make_all(p, &r, err);
+    }
+    if (s == VGK_ERR_NOMEM && p->half && request->precision == VG_PRECISION_AUTO) { /* no second program */
+        p->half = p->rescue_streams = false;
         drop(p);
         s = make_all(p, &r, err);
     }
@@ -557,6 +603,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
         .rescue_bytes = p->rescue_bytes,
         .weight_bytes = l->weights,
         .flight_bytes = p->flight_bytes,
+        .flight_frames = p->flight_frames,
         .staging_bytes = p->staging_bytes,
         .activation_bytes = p->norms.arena - p->rescue_bytes - p->flight_bytes - l->weights,
         .scratch_bytes = l->scratch_peak,

@@ -40,7 +40,7 @@ struct vg_plan_request {
     int norm_frames;          /* FROZEN: how many to measure, 0 = VG_NORM_FRAMES */
     bool norm_measure;        /* FROZEN: measure, whatever lies beside the model */
     bool norm_errors;         /* what else than EXACT is compared with it (vg_run_begin), where that fits, too */
-    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations, else FP32.  BF16 is refused where the
+    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations and that fits, else FP32.  BF16 is refused where the
                                  device cannot multiply so */
     int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
     int window, hop;          /* frames; 0 = as the model says (8 where it takes any number) */
@@ -76,6 +76,7 @@ struct vg_plan_info {
     enum vg_precision precision; /* in use */
     int n_products, n_bf16;   /* convolutions, matrix products and attention; those of them that multiply bf16 */
     size_t flight_bytes;      /* of the arena, for frames on their way (vg_run_start); 0 = each tile is waited for */
+    bool flight_frames;       /* whole frames go up, the tiles' common rows once: there is room for it */
     size_t staging_bytes;     /* and pinned memory of the host for them, beside host_bytes */
     size_t rescue_bytes;      /* of the arena, for the program in f32 that runs tiles again (run.h); 0 = none */
     bool exact;               /* tiled equals untiled, bit for bit */

@@ -34,6 +34,7 @@ struct vg_plan {
     size_t rescue_bytes;      /* what the arena has more because of it */
     size_t flight_bytes, staging_bytes; /* see vg_plan_info */
     struct vgk_flight_size flight_in, flight_out;
+    bool flight_frames;
     size_t room;              /* of it apart from activations, as reckoned before the frame was cut */
     size_t beside;            /* room, and what the norms need */
     struct vg_plan_norms {
@@ -56,6 +57,7 @@ struct vg_plan {
     bool blocks;     /* the whole frame's program has Winograd's */
     bool all_direct; /* none of them: no room for them, or to try them, or the trial wants to compare with this */
     size_t max_bytes; /* of the request, or what it stands for */
+    size_t least;     /* budget, of the ways that were tried and refused */
     double winograd_steps; /* see plan.h */
     char global_why[512], warning[1024], ways[1024];
     bool quiet; /* no notes now */
@@ -102,6 +104,10 @@ enum vgk_status vg_plan_norms_end(struct vg_plan *, size_t max_bytes, struct vgk
  * *beside. */
 enum vgk_status vg_plan_rescue_begin(struct vg_plan *, const struct vg_plan_request *, size_t *beside,
                                      struct vgk_error *);
+/* What a way with this program's weights that takes `own` bytes needs with its rescue, less the room that is reckoned with: no
+ * more than max_bytes if that can be, else the least.  With how.bands 1 the rescue runs at once, too; it is much faster to tell. */
+size_t vg_plan_rescued(struct vg_plan *, const struct vg_program *, size_t own, int width, int height, struct vg_how,
+                       size_t max_bytes);
 /* With everything else in place: the rescue.  VGK_ERR_NOMEM tells what would do. */
 enum vgk_status vg_plan_rescue_end(struct vg_plan *, size_t max_bytes, struct vgk_error *);
 

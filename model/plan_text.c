@@ -99,8 +99,9 @@ char *vg_plan_text(const struct vg_plan *p)
         fprintf(f, "bf16    %d of %d convolutions and matrix products multiply bf16 and add up in f32; all else is f32\n",
                 p->info.n_bf16, p->info.n_products);
     if (p->info.flight_bytes)
-        fprintf(f, "flight  a tile is computed while the next one goes up and the one before comes down: %.2f MiB more, and "
-                "%.2f MiB of pinned host memory\n", mib(p->info.flight_bytes), mib(p->info.staging_bytes));
+        fprintf(f, "flight  a tile is computed while the next one goes up and the one before comes down%s: %.2f MiB more, and "
+                "%.2f MiB of pinned host memory\n", p->info.flight_frames ? "; a frame's rows go up once" : "",
+                mib(p->info.flight_bytes), mib(p->info.staging_bytes));
     if (p->info.winograd_error_steps >= 0)
         fprintf(f, "numbers Winograd's blocks differ from direct products by up to %.2g steps of 255%s\n",
                 p->info.winograd_error_steps, p->info.winograd_refused ? ", too much: direct products are used" : "");

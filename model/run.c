@@ -223,15 +223,9 @@ enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *value
 /* Rows [begin, end) of a frame; behind its end, its last row. */
 static struct vgk_frame frame_rows(const struct vgk_frame *f, int64_t begin, int64_t end)
 {
-    struct vgk_frame r = *f;
-    bool half = f->layout == VGK_FRAME_I420 || f->layout == VGK_FRAME_NV12;
-    int64_t first = begin < f->height ? begin : f->height - 1;
-    for (int i = 0; i < 3; i++)
-        if (f->plane[i])
-            r.plane[i] = f->plane[i] + (half && i ? first / 2 : first) * f->stride[i];
-    r.height = (int)((end < f->height ? end : f->height) - first);
-    r.height = r.height < 1 ? 1 : r.height;
-    return r;
+    int first = (int)(begin < f->height ? begin : f->height - 1);
+    int rows = (int)((end < f->height ? end : f->height) - first);
+    return vgk_frame_part(f, 0, first, f->width, rows < 1 ? 1 : rows);
 }
 
 /* Rows of the caller's tensor, whose y is the same dimension as in the net's value. */
@@ -414,8 +408,24 @@ struct ends vg_run_ends(const struct vg_run *r, int column, int row, const struc
 
 void vg_run_info(const struct vg_run *r, struct vg_run_info *info) { *info = r->info; }
 
-enum vgk_status vg_run_check_frames(const struct vg_plan *p, int column, int row, const struct vgk_frame *in,
-                                    const struct vgk_frame *out, struct vgk_error *err)
+enum vgk_status vg_run_check_place(const struct vg_plan *p, int column, int row, struct vgk_error *err)
+{
+    const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
+    if (column < 0 || row < 0 || column >= x->n || row >= y->n)
+        return vgk_fail(err, VGK_ERR_INVALID, "tile %d, %d of a grid of %d by %d", column, row, x->n, y->n);
+    return VGK_OK;
+}
+
+enum vgk_status vg_run_check_whole(const struct vg_plan *p, const struct vgk_frame *frame, struct vgk_error *err)
+{
+    if (frame->width != p->grid.x.frame || frame->height != p->grid.y.frame)
+        return vgk_fail(err, VGK_ERR_INVALID, "a frame of %dx%d, the plan is for %dx%d", frame->width, frame->height,
+                        p->grid.x.frame, p->grid.y.frame);
+    return VGK_OK;
+}
+
+enum vgk_status vg_run_check_frames(const struct vg_plan *p, const struct vgk_frame *in, const struct vgk_frame *out,
+                                    struct vgk_error *err)
 {
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
     int most[2];
@@ -424,8 +434,6 @@ enum vgk_status vg_run_check_frames(const struct vg_plan *p, int column, int row
         out->height > most[1])
         return vgk_fail(err, VGK_ERR_INVALID, "a tile of %dx%d to %dx%d, the plan has %dx%d to %dx%d", in->width,
                         in->height, out->width, out->height, x->tile, y->tile, most[0], most[1]);
-    if (column < 0 || row < 0 || column >= x->n || row >= y->n)
-        return vgk_fail(err, VGK_ERR_INVALID, "tile %d, %d of a grid of %d by %d", column, row, x->n, y->n);
     for (int k = 1; k < p->info.window + p->info.emit; k++) {
         const struct vgk_frame *f = k < p->info.window ? &in[k] : &out[k - p->info.window];
         const struct vgk_frame *first = k < p->info.window ? in : out;
@@ -441,7 +449,8 @@ enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct 
 {
     const struct vg_plan *p = r->plan;
     int time = vg_window_time_input(p->model);
-    enum vgk_status s = vg_run_check_frames(p, column, row, in, out, err);
+    enum vgk_status s = vg_run_check_place(p, column, row, err);
+    s = s ? s : vg_run_check_frames(p, in, out, err);
     struct ends e = vg_run_ends(r, column, row, in, colour, out);
     if (!s && time < 0)
         s = vg_run_steps(r, &e, err);

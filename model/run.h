@@ -64,11 +64,14 @@ enum vgk_status vg_run_tile(struct vg_run *, int column, int row, const struct v
  * a tile is started, and waited for later, when the next one is on its way.  VGK_FLIGHTS may have been started and not
  * waited for.
  * start: when it returns `in` may be changed; `out` says what the result will look like, its planes may be NULL.
+ * number: 0: `in` is the tile.  Else, where the plan has flight_frames, `in` is the frame that the tile is cut from, and this
+ * says which: another than all before, or the one whose rows went up in part with another of its tiles.  It stays as it is
+ * until its last tile was started.
  * wait: the one that was started first, to `out`, which looks like that one; NULL: nobody wants it.  An error is that
  * tile's; its turn is over.
  * Nothing else of the run may be called in between, but vg_run_info and vg_run_flying, how many there are. */
-enum vgk_status vg_run_start(struct vg_run *, int column, int row, const struct vgk_frame *in, const struct vgk_colour *,
-                             const struct vgk_frame *out, struct vgk_error *);
+enum vgk_status vg_run_start(struct vg_run *, int column, int row, const struct vgk_frame *in, uint64_t number,
+                             const struct vgk_colour *, const struct vgk_frame *out, struct vgk_error *);
 enum vgk_status vg_run_wait(struct vg_run *, const struct vgk_frame *out, struct vgk_error *);
 int vg_run_flying(const struct vg_run *);
 

@@ -18,7 +18,15 @@ void vg_run_flight_close(struct vg_run *r)
 
 int vg_run_flying(const struct vg_run *r) { return r->flying; }
 
-enum vgk_status vg_run_start(struct vg_run *r, int column, int row, const struct vgk_frame *in,
+/* A tile's pixels of its frame. */
+static struct vgk_part tile_of(const struct vg_grid *g, int column, int row, const struct vgk_frame *frame, uint64_t number)
+{
+    int x = g->x.origin[column], y = g->y.origin[row], width = frame->width - x, height = frame->height - y;
+    return (struct vgk_part){frame, number, x, y, width < g->x.tile ? width : g->x.tile,
+                             height < g->y.tile ? height : g->y.tile};
+}
+
+enum vgk_status vg_run_start(struct vg_run *r, int column, int row, const struct vgk_frame *in, uint64_t number,
                              const struct vgk_colour *colour, const struct vgk_frame *out, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
@@ -28,11 +36,17 @@ enum vgk_status vg_run_start(struct vg_run *r, int column, int row, const struct
     if (!r->flights || r->flying == VGK_FLIGHTS)
         return vgk_fail(err, VGK_ERR_INVALID, "%d tiles in flight, the plan has room for %d", r->flying,
                         r->flights ? VGK_FLIGHTS : 0);
-    enum vgk_status s = vg_run_check_frames(p, column, row, in, out, err);
+    enum vgk_status s = vg_run_check_place(p, column, row, err);
+    s = s || !number ? s : vg_run_check_whole(p, in, err);
     if (s)
         return s;
+    struct vgk_part part = number ? tile_of(&p->grid, column, row, in, number)
+                                  : (struct vgk_part){in, number, 0, 0, in->width, in->height};
+    struct vgk_frame tile = vgk_frame_part(in, part.x, part.y, part.width, part.height);
+    if ((s = vg_run_check_frames(p, &tile, out, err)))
+        return s;
     *f = (struct flight){column, row, *colour, {0}};
-    s = p->backend->flight_begin(p->device, r->flights, k, in, out, &f->in, &out_there, err);
+    s = p->backend->flight_begin(p->device, r->flights, k, &part, out, &f->in, &out_there, err);
     if (!s) {
         struct ends e = vg_run_ends(r, column, row, &f->in, colour, &out_there);
         s = vg_run_program(r, &r->main, &e, err);

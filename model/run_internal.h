@@ -79,9 +79,13 @@ struct ends {
 struct vgk_tensor vg_run_at(const struct bound *, const struct vg_place *);
 struct ends vg_run_ends(const struct vg_run *, int column, int row, const struct vgk_frame *in,
                         const struct vgk_colour *, const struct vgk_frame *out);
+/* The grid has such a tile. */
+enum vgk_status vg_run_check_place(const struct vg_plan *, int column, int row, struct vgk_error *);
+/* It is of the plan's size. */
+enum vgk_status vg_run_check_whole(const struct vg_plan *, const struct vgk_frame *, struct vgk_error *);
 /* All frames of a tile have its size. */
-enum vgk_status vg_run_check_frames(const struct vg_plan *, int column, int row, const struct vgk_frame *in,
-                                    const struct vgk_frame *out, struct vgk_error *);
+enum vgk_status vg_run_check_frames(const struct vg_plan *, const struct vgk_frame *in, const struct vgk_frame *out,
+                                    struct vgk_error *);
 enum vgk_status vg_run_program(struct vg_run *, struct bound *, const struct ends *, struct vgk_error *);
 
 /* run_flight.c */

@@ -159,10 +159,8 @@ enum vgk_status vg_run_begin(struct vg_run *r, const struct vgk_frame *in, const
     const struct vg_plan *p = r->plan;
     struct vg_run_norms *n = &r->norms;
     n->comparing = false;
-    if (in->width != p->grid.x.frame || in->height != p->grid.y.frame)
-        return vgk_fail(err, VGK_ERR_INVALID, "a frame of %dx%d, the plan is for %dx%d", in->width, in->height,
-                        p->grid.x.frame, p->grid.y.frame);
-    enum vgk_status s = settle(r, err);
+    enum vgk_status s = vg_run_check_whole(p, in, err);
+    s = s ? s : settle(r, err);
     if (!s && p->small)
         s = run_small(r, in, colour, err);
     if (!s && measures(r) && in_tiles(p)) {

@@ -48,6 +48,12 @@ static enum vgk_status look_for_device(int device, struct cudaDeviceProp *p, str
     return VGK_OK;
 }
 
+static enum vgk_status cuda_look(const struct vgk_device_options *options, struct vgk_error *err)
+{
+    struct cudaDeviceProp p;
+    return look_for_device(options->device, &p, err);
+}
+
 static void cuda_close(struct vgk_device **dev)
 {
     struct vgk_device *d = *dev;
@@ -267,6 +273,7 @@ __attribute__((visibility("default"))) const struct vgk_backend vgk_cuda = {
     .name = "cuda",
     .half = true,
     .chains = true,
+    .look = cuda_look,
     .open = cuda_open,
     .close = cuda_close,
     .describe = cuda_describe,

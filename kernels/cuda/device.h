@@ -66,7 +66,7 @@ enum vgk_status vgk_cuda_flights_open(struct vgk_device *, const struct vgk_flig
                                       const struct vgk_flight_size *out, void *memory, struct vgk_flights **,
                                       struct vgk_error *);
 void vgk_cuda_flights_close(struct vgk_device *, struct vgk_flights **);
-enum vgk_status vgk_cuda_flight_begin(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_frame *in,
+enum vgk_status vgk_cuda_flight_begin(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_part *in,
                                       const struct vgk_frame *out, struct vgk_frame *in_there, struct vgk_frame *out_there,
                                       struct vgk_error *);
 enum vgk_status vgk_cuda_flight_end(struct vgk_device *, struct vgk_flights *, int k, struct vgk_error *);

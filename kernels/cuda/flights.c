@@ -3,18 +3,26 @@
  *     its upload, before it is computed;
  *     the download of the one before, before its result is written: there is room for one on the device;
  *     its result, before that is downloaded.
- * Where it comes up there is room for each, and the caller waits for a flight before it begins anew: so nothing else has to
- * be waited for, and the host waits for a whole tile only. */
+ * Where it comes up there is room for the frames of two, and the caller waits for a flight before it begins anew: so nothing
+ * else has to be waited for, and the host waits for a whole tile only.  Tiles of one frame share its room: each brings the
+ * rows that are not there yet. */
 #include "device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* Room for a frame that comes in. */
+struct place {
+    uint8_t *host, *memory; /* pinned, and the device's */
+    uint64_t number;        /* the frame's, see struct vgk_part */
+    int rows;               /* of it that are there */
+};
+
 struct flight {
-    uint8_t *host_in, *host_out;      /* pinned */
+    const struct place *place;        /* of the frame that it reads */
+    uint8_t *host_out;                /* pinned */
     struct vgk_cu_flags *host_flags;
-    uint8_t *memory;                  /* the device's, for the frame that comes in */
-    struct vgk_frame in, out;         /* there, and how out lies in pinned memory */
+    struct vgk_frame out;             /* how it lies in pinned memory */
     size_t out_bytes;
     cudaEvent_t up, computed, down;
     bool ended;                       /* all of it is given to the device */
@@ -22,6 +30,7 @@ struct flight {
 
 struct vgk_flights {
     struct flight flight[VGK_FLIGHTS];
+    struct place place[VGK_FLIGHTS];
     uint8_t *pinned, *memory; /* memory: for the frame that goes out */
     cudaStream_t up, down;
     size_t in_bytes, out_bytes; /* there is room for */
@@ -110,11 +119,11 @@ enum vgk_status vgk_cuda_flights_open(struct vgk_device *dev, const struct vgk_f
     uint8_t *pinned = f->pinned;
     for (int k = 0; k < VGK_FLIGHTS; k++) {
         struct flight *g = &f->flight[k];
-        g->host_in = pinned;
-        g->host_out = g->host_in + f->in_bytes;
+        f->place[k].host = pinned;
+        f->place[k].memory = (uint8_t *)memory + (size_t)k * f->in_bytes;
+        g->host_out = f->place[k].host + f->in_bytes;
         g->host_flags = (struct vgk_cu_flags *)(g->host_out + f->out_bytes);
         pinned = (uint8_t *)g->host_flags + flags_bytes();
-        g->memory = (uint8_t *)memory + (size_t)k * f->in_bytes;
     }
     f->memory = (uint8_t *)memory + VGK_FLIGHTS * f->in_bytes;
     return VGK_OK;
@@ -131,27 +140,65 @@ static void copy_frame(const struct vgk_frame *from, const struct vgk_frame *to)
     }
 }
 
-enum vgk_status vgk_cuda_flight_begin(struct vgk_device *dev, struct vgk_flights *f, int k, const struct vgk_frame *in,
+/* The frame's room; for one that has none yet, that which the flight before does not read. */
+static struct place *place_for(struct vgk_flights *f, const struct flight *before, uint64_t number)
+{
+    for (int i = 0; i < VGK_FLIGHTS && number; i++)
+        if (f->place[i].number == number)
+            return &f->place[i];
+    struct place *p = &f->place[before->ended && before->place == f->place];
+    p->number = number;
+    p->rows = 0;
+    return p;
+}
+
+/* The frame's rows down to `end` that are not there yet. */
+static enum vgk_status send_rows(struct vgk_flights *f, struct place *p, const struct vgk_frame *frame,
+                                 const struct vgk_frame *host, const struct vgk_frame *there, int end, struct vgk_error *err)
+{
+    int begin = p->rows, n = end - begin;
+    struct vgk_frame from = vgk_frame_part(frame, 0, begin, frame->width, n),
+                     by = vgk_frame_part(host, 0, begin, frame->width, n), to = vgk_frame_part(there, 0, begin, frame->width, n);
+    if (n <= 0)
+        return VGK_OK;
+    copy_frame(&from, &by);
+    for (int i = 0; i < 3; i++) {
+        size_t width, rows;
+        vgk_cuda_plane(&by, i, &width, &rows);
+        if (rows)
+            VGK_CUDA_TRY(cudaMemcpyAsync(to.plane[i], by.plane[i], (size_t)by.stride[i] * rows, cudaMemcpyHostToDevice, f->up),
+                         err);
+    }
+    p->rows = end;
+    return VGK_OK;
+}
+
+enum vgk_status vgk_cuda_flight_begin(struct vgk_device *dev, struct vgk_flights *f, int k, const struct vgk_part *in,
                                       const struct vgk_frame *out, struct vgk_frame *in_there, struct vgk_frame *out_there,
                                       struct vgk_error *err)
 {
     struct flight *g = &f->flight[k], *before = &f->flight[(k + 1) % VGK_FLIGHTS];
-    struct vgk_frame host;
-    size_t bytes = staged_bytes(in);
+    const struct vgk_frame *frame = in->frame;
+    struct vgk_frame host, there;
+    size_t bytes = staged_bytes(frame);
     g->ended = false;
     g->out_bytes = staged_bytes(out);
     if (bytes > f->in_bytes || g->out_bytes > f->out_bytes)
         return vgk_fail(err, VGK_ERR_INVALID, "frames of %dx%d and %dx%d take %zu and %zu bytes, there is room for %zu and "
-                        "%zu: the format or the size is not what was planned", in->width, in->height, out->width,
+                        "%zu: the format or the size is not what was planned", frame->width, frame->height, out->width,
                         out->height, bytes, g->out_bytes, f->in_bytes, f->out_bytes);
-    vgk_cuda_stage(in, g->host_in, &host);
-    copy_frame(in, &host);
-    vgk_cuda_stage(in, g->memory, in_there);
+    struct place *place = place_for(f, before, in->number);
+    g->place = place;
+    vgk_cuda_stage(frame, place->host, &host);
+    vgk_cuda_stage(frame, place->memory, &there);
     vgk_cuda_stage(out, g->host_out, &g->out);
     vgk_cuda_stage(out, f->memory, out_there);
+    *in_there = vgk_frame_part(&there, in->x, in->y, in->width, in->height);
     in_there->device = out_there->device = true;
     VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
-    VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);
+    enum vgk_status s = send_rows(f, place, frame, &host, &there, in->y + in->height, err);
+    if (s)
+        return s;
     VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);
     VGK_CUDA_TRY(cudaStreamWaitEvent(dev->stream, g->up, 0), err);
     dev->in_flight = true;

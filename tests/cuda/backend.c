@@ -390,6 +390,51 @@ static void cap(void)
     vgk_cuda.close(&d);
 }
 
+/* A refusal names the smallest budget: it works, one byte less does not, and nothing above it is refused. */
+static void refused(const char *name, struct vg_model *m, int width, int height)
+{
+    size_t least[3] = {0};
+    for (enum vg_precision precision = VG_PRECISION_AUTO; precision <= VG_PRECISION_FP16; precision++) {
+        struct vgk_error err = {{0}};
+        struct vg_plan *p = NULL;
+        struct vg_plan_request r = {.width = width, .height = height, .overlap_x = -1, .overlap_y = -1, .precision = precision,
+                                    .max_bytes = 1};
+        expect(vg_plan_make(m, &vgk_cuda, cuda, &r, &p, &err) == VGK_ERR_NOMEM);
+        const char *at = strstr(err.text, "at least ");
+        least[precision] = at ? strtoull(at + 9, NULL, 10) : 0;
+        r.max_bytes = least[precision] - 1;
+        expectf(vg_plan_make(m, &vgk_cuda, cuda, &r, &p, &err) == VGK_ERR_NOMEM, "%s: one byte less than %zu", name,
+                least[precision]);
+        at = strstr(err.text, "at least ");
+        expectf(at && strtoull(at + 9, NULL, 10) == least[precision], "%s: %s", name, err.text);
+        vg_plan_free(&p);
+        for (double up = 1; up < 20; up *= 1.5) {
+            r.max_bytes = (size_t)((double)least[precision] * up);
+            expectf(vg_plan_make(m, &vgk_cuda, cuda, &r, &p, &err) == VGK_OK && vg_plan_info(p)->arena_bytes <= r.max_bytes,
+                    "%s, %s: %zu is refused, %zu would do: %s", name, vg_precision_name(precision), r.max_bytes, least[precision],
+                    err.text);
+            vg_plan_free(&p);
+        }
+    }
+    expect(least[VG_PRECISION_AUTO] == (least[VG_PRECISION_FP32] < least[VG_PRECISION_FP16] ? least[VG_PRECISION_FP32]
+                                                                                            : least[VG_PRECISION_FP16]));
+    printf("%s at %dx%d: at least %zu bytes, %zu in f32, %zu in f16\n", name, width, height, least[VG_PRECISION_AUTO],
+           least[VG_PRECISION_FP32], least[VG_PRECISION_FP16]);
+}
+
+static void refusals(void)
+{
+    struct vgk_error err = {{0}};
+    struct vg_model *style = nets_shipped(models_dir, "style3"), *upscale = nets_shipped(models_dir, "upscale2x"),
+                    *norms = nets_with_norms(&err);
+    refused("style3", style, 48, 40);
+    refused("upscale2x", upscale, 64, 90);
+    refused("with norms", norms, 60, 80);
+    vg_model_unref(&style);
+    vg_model_unref(&upscale);
+    vg_model_unref(&norms);
+}
+
 int main(int argc, char **argv)
 {
     struct vgk_error err = {{0}};
@@ -413,6 +458,7 @@ int main(int argc, char **argv)
     run(lost_at_every_call);
     run(memory);
     run(cap);
+    run(refusals);
     run(drivers);
     expect(vgk_cuda.bytes_now(cuda) == 0);
     vgk_cuda.close(&cuda);

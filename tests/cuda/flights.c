@@ -26,30 +26,47 @@ static enum vgk_status open_plan(struct vgk_device *dev, struct vg_model *m, str
 enum { MOST = 64 };
 
 struct tiles {
-    int n, column[MOST], row[MOST];
-    struct nets_picture in[MOST], out[MOST];
+    int n, n_frames, frame_of[MOST], column[MOST], row[MOST];
+    struct nets_picture frame[MOST], in[MOST], out[MOST];
 };
+
+/* The tiles of the frames as they are now. */
+static void cut(struct tiles *t, const struct vg_grid *g)
+{
+    const struct vg_layout layout = nets_layout(t->in[0].f.layout);
+    for (int i = 0; i < t->n; i++) {
+        struct vg_picture from = nets_planes(&t->frame[t->frame_of[i]]), to = nets_planes(&t->in[i]);
+        vg_copy_rect(&layout, &to, 0, 0, &from, g->x.origin[t->column[i]], g->y.origin[t->row[i]], t->in[i].f.width,
+                     t->in[i].f.height);
+    }
+}
 
 static struct tiles tiles_make(const struct vg_grid *g, enum vgk_frame_layout layout, int frames)
 {
     const struct vg_axis *x = &g->x, *y = &g->y;
-    struct tiles t = {0};
-    for (int f = 0; f < frames; f++)
+    struct tiles t = {.n_frames = frames};
+    for (int f = 0; f < frames; f++) {
+        t.frame[f] = nets_picture(layout, x->frame, y->frame, true);
         for (int row = 0; row < y->n; row++)
             for (int column = 0; column < x->n && t.n < MOST; column++, t.n++) {
                 int w = x->frame - x->origin[column], h = y->frame - y->origin[row];
                 w = w < x->tile ? w : x->tile;
                 h = h < y->tile ? h : y->tile;
+                t.frame_of[t.n] = f;
                 t.column[t.n] = column;
                 t.row[t.n] = row;
-                t.in[t.n] = nets_picture(layout, w, h, true);
+                t.in[t.n] = nets_picture(layout, w, h, false);
                 t.out[t.n] = nets_picture(layout, vg_axis_scale(x, w), vg_axis_scale(y, h), false);
             }
+    }
+    cut(&t, g);
     return t;
 }
 
 static void tiles_free(struct tiles *t)
 {
+    for (int i = 0; i < t->n_frames; i++)
+        free(t->frame[i].data);
     for (int i = 0; i < t->n; i++)
         free(t->in[i].data), free(t->out[i].data);
 }
@@ -64,21 +81,46 @@ static enum vgk_status play(struct vg_run *run, struct tiles *t, struct vgk_erro
     return s;
 }
 
-/* In flight; what went in is gone as soon as a tile has been started. */
-static enum vgk_status fly(struct vg_run *run, const struct tiles *t, struct nets_picture *out, struct vgk_error *err)
+static struct nets_picture copy(const struct nets_picture *p)
 {
+    struct nets_picture r = nets_picture(p->f.layout, p->f.width, p->f.height, false);
+    memcpy(r.data, p->data, r.bytes);
+    return r;
+}
+
+static void spoil(struct nets_picture *p)
+{
+    memset(p->data, 0x5a, p->bytes);
+    free(p->data);
+}
+
+/* How tiles are given: alone, cut from their frames, or each third one alone. */
+enum way { ALONE, CUT, MIXED };
+
+/* In flight; what went in is gone as soon as a tile has been started, or the last of its frame. */
+static enum vgk_status fly(struct vg_run *run, const struct tiles *t, enum way way, struct nets_picture *out,
+                           struct vgk_error *err)
+{
+    static uint64_t number;
     struct vgk_colour colour = nets_colour(t->in[0].f.layout);
     enum vgk_status s = VGK_OK;
+    struct nets_picture frame = {.data = NULL};
     int waited = 0;
     for (int i = 0; i < t->n && !s; i++) {
-        struct nets_picture in = nets_picture(t->in[i].f.layout, t->in[i].f.width, t->in[i].f.height, false);
+        bool first = !i || t->frame_of[i - 1] != t->frame_of[i], last = i + 1 == t->n || t->frame_of[i + 1] != t->frame_of[i];
+        bool alone = way == ALONE || (way == MIXED && i % 3 == 1);
+        struct nets_picture in = copy(&t->in[i]);
         struct vgk_frame form = t->out[i].f;
-        memcpy(in.data, t->in[i].data, in.bytes);
+        if (first) {
+            number++;
+            frame = copy(&t->frame[t->frame_of[i]]);
+        }
         for (int k = 0; k < 3; k++)
             form.plane[k] = NULL;
-        s = vg_run_start(run, t->column[i], t->row[i], &in.f, &colour, &form, err);
-        memset(in.data, 0x5a, in.bytes);
-        free(in.data);
+        s = vg_run_start(run, t->column[i], t->row[i], alone ? &in.f : &frame.f, alone ? 0 : number, &colour, &form, err);
+        spoil(&in);
+        if (last || s)
+            spoil(&frame);
         if (!s && vg_run_flying(run) == VGK_FLIGHTS)
             s = vg_run_wait(run, &out[waited++].f, err);
     }
@@ -98,6 +140,14 @@ static int check_same(const char *what, const struct tiles *t, const struct nets
     return differ;
 }
 
+/* Rows of whole frames, as they lie on the device. */
+static long frame_bytes(const struct vgk_frame *f)
+{
+    long half = (f->width + 1) / 2;
+    return f->layout == VGK_FRAME_PACKED ? (3 * f->width + 15) / 16 * 16 * f->height
+                                         : (f->width + 15) / 16 * 16 * f->height + 2 * ((half + 15) / 16 * 16) * ((f->height + 1) / 2);
+}
+
 static void check(const char *name, struct vg_model *m, struct vg_plan_request r, enum vgk_frame_layout layout, int frames)
 {
     struct nets_planned plain, flying;
@@ -111,16 +161,25 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     s = open_plan(cuda, m, r, &flying, &err);
     expectf(s == VGK_OK, "%s: %s", name, err.text);
     const struct vg_plan_info *info = vg_plan_info(flying.plan);
+    bool in_tiles = info->grid->x.n * info->grid->y.n > 1;
+    expect(info->flight_frames == in_tiles);
     expect(info->flight_bytes && info->staging_bytes > info->flight_bytes && !vg_plan_info(plain.plan)->flight_bytes);
     expect(info->arena_bytes == vg_plan_info(plain.plan)->arena_bytes + info->flight_bytes);
     struct tiles t = tiles_make(info->grid, layout, frames);
     for (int i = 0; i < t.n; i++)
         got[i] = nets_picture(layout, t.out[i].f.width, t.out[i].f.height, false);
     expectf(play(plain.run, &t, &err) == VGK_OK, "%s", err.text);
-    for (int round = 0; round < 2; round++) { /* the second time all of it is recorded */
-        expectf(fly(flying.run, &t, got, &err) == VGK_OK, "%s", err.text);
+    for (int round = 0; round < (in_tiles ? 4 : 2); round++) { /* from the second time on all of it is recorded */
+        enum way way = round ? (enum way)(round - 1) : ALONE;
+        for (int i = 0; i < t.n; i++)
+            memset(got[i].data, 0, got[i].bytes);
+        long before = standin_uploaded();
+        expectf(fly(flying.run, &t, way, got, &err) == VGK_OK, "%s", err.text);
         snprintf(what, sizeof what, "%s, %d tiles of %d bands, round %d", name, t.n, info->bands, round);
         check_same(what, &t, got);
+        long up = standin_uploaded() - before;
+        expectf(way != CUT || up == frames * frame_bytes(&t.frame[0].f), "%s: %ld bytes went up, expected %d frames of %ld", what,
+                up, frames, frame_bytes(&t.frame[0].f));
     }
     /* Both ways on one run. */
     for (int i = 0; i < t.n; i++)
@@ -139,6 +198,8 @@ static void same_bytes(void)
     struct vg_model *upscale = nets_shipped(models_dir, "upscale2x"), *style = nets_shipped(models_dir, "style3");
     check("upscale2x in tiles", upscale, (struct vg_plan_request){.width = 70, .height = 33, .tile_width = 40, .tile_height = 33},
           VGK_FRAME_I420, 3);
+    check("upscale2x in rows of tiles", upscale,
+          (struct vg_plan_request){.width = 70, .height = 61, .tile_width = 40, .tile_height = 40}, VGK_FRAME_PACKED, 3);
     check("upscale2x in f32", upscale, (struct vg_plan_request){.width = 24, .height = 20, .precision = VG_PRECISION_FP32},
           VGK_FRAME_PACKED, 5);
     check("upscale2x in bands", upscale, (struct vg_plan_request){.width = 24, .height = 40, .bands = 3}, VGK_FRAME_I420, 4);
@@ -156,7 +217,7 @@ static void same_bytes(void)
     }
 }
 
-/* Every second tile overflows: it is run again while the next one is on its way. */
+/* The last tile of each frame overflows: it is run again while the next one is on its way. */
 static void overflow(void)
 {
     struct vgk_error err = {{0}};
@@ -168,25 +229,41 @@ static void overflow(void)
     expect(open_plan(cuda, m, r, &plain, &err) == VGK_OK);
     r.flights = true;
     expect(open_plan(cuda, m, r, &flying, &err) == VGK_OK);
+    const struct vg_axis *x = &vg_plan_info(flying.plan)->grid->x;
     struct tiles t = tiles_make(vg_plan_info(flying.plan)->grid, VGK_FRAME_PACKED, 4);
     for (int i = 0; i < t.n; i++) {
         got[i] = nets_picture(VGK_FRAME_PACKED, t.out[i].f.width, t.out[i].f.height, false);
-        for (size_t k = 0; k < t.in[i].bytes; k++)
-            t.in[i].data[k] = i % 2 && k % 7 == 0 ? 255 : (uint8_t)(t.in[i].data[k] % 20);
     }
+    for (int f = 0; f < t.n_frames; f++)
+        for (size_t k = 0; k < t.frame[f].bytes; k++) {
+            bool bright = (int)(k % (size_t)t.frame[f].f.stride[0]) / 3 > x->origin[x->n - 2] + x->tile;
+            t.frame[f].data[k] = bright && k % 7 == 0 ? 255 : (uint8_t)(t.frame[f].data[k] % 20);
+        }
+    cut(&t, vg_plan_info(flying.plan)->grid);
     expect(play(plain.run, &t, &err) == VGK_OK);
-    expectf(fly(flying.run, &t, got, &err) == VGK_OK, "%s", err.text);
-    check_same("tiles that overflow", &t, got);
     vg_run_info(plain.run, &want);
-    vg_run_info(flying.run, &info);
-    expectf(info.rescued == want.rescued && info.rescued == (uint64_t)t.n / 2, "%d tiles of %d run again, expected %d",
-            (int)info.rescued, t.n, (int)want.rescued);
+    for (enum way way = ALONE; way <= MIXED; way++) {
+        expectf(fly(flying.run, &t, way, got, &err) == VGK_OK, "%s", err.text);
+        check_same("tiles that overflow", &t, got);
+        vg_run_info(flying.run, &info);
+        expectf(info.rescued == (way + 1) * want.rescued && want.rescued == (uint64_t)t.n_frames,
+                "%d tiles of %d run again, expected %d", (int)info.rescued, t.n, (int)want.rescued);
+    }
     for (int i = 0; i < t.n; i++)
         free(got[i].data);
     tiles_free(&t);
     nets_unplan(&plain);
     nets_unplan(&flying);
     vg_model_unref(&m);
+}
+
+static const struct vg_plan_request tiled = {.width = 36, .height = 20, .tile_width = 28, .tile_height = 20, .flights = true};
+enum flew { NOTHING, TILES, FRAMES };
+
+static enum flew flies(const struct nets_planned *p)
+{
+    const struct vg_plan_info *info = p->plan ? vg_plan_info(p->plan) : NULL;
+    return info && info->flight_frames ? FRAMES : info && info->flight_bytes ? TILES : NOTHING;
 }
 
 /* What nobody waits for to its end, and what stops in the middle, leaves nothing behind. */
@@ -197,27 +274,41 @@ static void given_up(void)
     struct nets_planned p;
     struct nets_picture got[MOST];
     int stop = 0;
-    expect(open_plan(cuda, m, (struct vg_plan_request){.width = 24, .height = 20, .flights = true}, &p, &err) == VGK_OK);
-    struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 4);
+    expect(open_plan(cuda, m, tiled, &p, &err) == VGK_OK && flies(&p) == FRAMES);
+    struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 2);
+    expect(t.n == 4);
     struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
     for (int i = 0; i < t.n; i++)
         got[i] = nets_picture(VGK_FRAME_PACKED, t.out[i].f.width, t.out[i].f.height, false);
     expect(play(p.run, &t, &err) == VGK_OK);
     vg_run_watch(p.run, &stop);
     expect(vg_run_wait(p.run, &got[0].f, &err) == VGK_ERR_INVALID);
-    expect(vg_run_start(p.run, 0, 0, &t.in[0].f, &colour, &t.out[0].f, &err) == VGK_OK);
-    expect(vg_run_start(p.run, 0, 0, &t.in[1].f, &colour, &t.out[1].f, &err) == VGK_OK);
-    expect(vg_run_start(p.run, 0, 0, &t.in[2].f, &colour, &t.out[2].f, &err) == VGK_ERR_INVALID);
+    expect(vg_run_start(p.run, 0, 0, &t.in[0].f, 0, &colour, &t.out[0].f, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &t.in[1].f, 0, &colour, &t.out[1].f, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &t.in[2].f, 0, &colour, &t.out[2].f, &err) == VGK_ERR_INVALID);
     expect(vg_run_wait(p.run, NULL, &err) == VGK_OK && vg_run_flying(p.run) == 1);
     stop = 1;
-    expect(vg_run_start(p.run, 0, 0, &t.in[2].f, &colour, &t.out[2].f, &err) == VGK_ERR_DEVICE);
+    expect(vg_run_start(p.run, 0, 0, &t.in[2].f, 0, &colour, &t.out[2].f, &err) == VGK_ERR_DEVICE);
     stop = 0;
     expect(vg_run_flying(p.run) == 1 && vg_run_wait(p.run, NULL, &err) == VGK_OK && vg_run_flying(p.run) == 0);
-    expect(fly(p.run, &t, got, &err) == VGK_OK);
+    expect(fly(p.run, &t, ALONE, got, &err) == VGK_OK);
     check_same("after tiles that were given up", &t, got);
+    /* Of a frame whose first tile was given up the rows are there, or come again. */
+    const uint64_t number = 900;
+    stop = 1;
+    expect(vg_run_start(p.run, 0, 0, &t.frame[0].f, number, &colour, &t.out[0].f, &err) == VGK_ERR_DEVICE);
+    stop = 0;
+    for (int i = 0; i < 2; i++)
+        expect(vg_run_start(p.run, i, 0, &t.frame[0].f, number, &colour, &t.out[i].f, &err) == VGK_OK);
+    for (int i = 0; i < 2; i++)
+        expect(vg_run_wait(p.run, &got[i].f, &err) == VGK_OK);
+    check_same("of a frame that was given up", &t, got);
+    expect(vg_run_start(p.run, 1, 0, &t.in[0].f, number, &colour, &t.out[0].f, &err) == VGK_ERR_INVALID);
+    expect(vg_run_start(p.run, 2, 0, &t.frame[0].f, number, &colour, &t.out[0].f, &err) == VGK_ERR_INVALID);
+    expect(vg_run_flying(p.run) == 0);
     /* Closed with two on their way. */
-    expect(vg_run_start(p.run, 0, 0, &t.in[0].f, &colour, &t.out[0].f, &err) == VGK_OK);
-    expect(vg_run_start(p.run, 0, 0, &t.in[1].f, &colour, &t.out[1].f, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &t.in[0].f, 0, &colour, &t.out[0].f, &err) == VGK_OK);
+    expect(vg_run_start(p.run, 0, 0, &t.in[1].f, 0, &colour, &t.out[1].f, &err) == VGK_OK);
     nets_unplan(&p);
     for (int i = 0; i < t.n; i++)
         free(got[i].data);
@@ -235,7 +326,7 @@ static void wrong_format(void)
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 24, 20, true), out = nets_picture(VGK_FRAME_PACKED, 48, 40, false);
     struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
     expect(open_plan(cuda, m, r, &p, &err) == VGK_OK);
-    expect(vg_run_start(p.run, 0, 0, &in.f, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "room for"));
+    expect(vg_run_start(p.run, 0, 0, &in.f, 0, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "room for"));
     expect(vg_run_flying(p.run) == 0);
     free(in.data), free(out.data);
     nets_unplan(&p);
@@ -251,17 +342,19 @@ static void set(const char *name, long value)
     setenv(name, text, 1);
 }
 
-static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, bool *flew, struct vgk_error *err)
+static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, enum flew *flew, struct vgk_error *err)
 {
     struct vgk_device *dev = NULL;
     struct nets_planned p = {NULL, NULL};
+    struct vg_plan_request r = tiled;
     enum vgk_status s = vgk_cuda.open(&(struct vgk_device_options){.max_bytes = max_bytes}, &dev, err);
+    r.max_bytes = max_bytes;
     if (!s)
-        s = open_plan(dev, m, (struct vg_plan_request){.width = 24, .height = 20, .max_bytes = max_bytes, .flights = true}, &p, err);
-    *flew = p.plan && vg_plan_info(p.plan)->flight_bytes;
+        s = open_plan(dev, m, r, &p, err);
+    *flew = flies(&p);
     if (!s) {
-        struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 3);
-        s = *flew ? fly(p.run, &t, t.out, err) : play(p.run, &t, err);
+        struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 2);
+        s = *flew ? fly(p.run, &t, *flew == FRAMES ? CUT : ALONE, t.out, err) : play(p.run, &t, err);
         tiles_free(&t);
     }
     nets_unplan(&p);
@@ -271,45 +364,57 @@ static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, bool *fle
     return s;
 }
 
-static void lost_at_every_call(void)
+/* With the setting at 1, 2, 3 ... until nothing fails any more. */
+static void at_every(const char *setting, int least)
 {
     struct vg_model *m = nets_shipped(models_dir, "upscale2x");
-    int failed = 0, graphs = standin_graphs();
+    int failed = 0, objects = standin_objects();
     enum vgk_status s = VGK_ERR_DEVICE;
-    bool flew = false, told = true;
+    enum flew flew = NOTHING;
+    bool told = true;
     for (int n = 1; n < 2000 && s && told; n++) {
         struct vgk_error err = {{0}};
-        unsetenv("VIDGEN_STANDIN_FAIL");
-        vgk_cuda.bytes_free(cuda); /* a call without it: counts from here */
-        set("VIDGEN_STANDIN_FAIL", n);
+        vgk_cuda.free(cuda, vgk_cuda.alloc(cuda, 1)); /* calls without it: counts from here */
+        set(setting, n);
         s = all_of_it(m, 0, &flew, &err);
+        unsetenv(setting);
         told = !s || (*err.text && (s == VGK_ERR_DEVICE || s == VGK_ERR_NOMEM));
-        expectf(told, "call %d: status %d, '%s'", n, s, err.text);
+        expectf(told, "%s=%d: status %d, '%s'", setting, n, s, err.text);
+        expectf(standin_objects() == objects, "%s=%d: %d objects are left", setting, n, standin_objects() - objects);
         failed += s != VGK_OK;
     }
-    unsetenv("VIDGEN_STANDIN_FAIL");
-    vgk_cuda.bytes_free(cuda);
-    expectf(s == VGK_OK && flew && failed > 80, "%d calls failed", failed);
-    expectf(standin_graphs() == graphs, "%d graphs are left", standin_graphs() - graphs);
+    expectf(s == VGK_OK && flew == FRAMES && failed >= least, "%s: %d failed", setting, failed);
     vg_model_unref(&m);
 }
+
+static void lost_at_every_call(void) { at_every("VIDGEN_STANDIN_FAIL", 80); }
+static void no_memory_at_every_allocation(void) { at_every("VIDGEN_STANDIN_NOMEM", 4); }
 
 static void memory(void)
 {
     struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vgk_error err = {{0}};
     struct nets_planned p;
-    bool flew;
-    expect(open_plan(cuda, m, (struct vg_plan_request){.width = 24, .height = 20, .flights = true}, &p, &err) == VGK_OK);
-    size_t bytes = vg_plan_info(p.plan)->arena_bytes, flights = vg_plan_info(p.plan)->flight_bytes;
+    enum flew flew;
+    expect(open_plan(cuda, m, tiled, &p, &err) == VGK_OK);
+    size_t bytes = vg_plan_info(p.plan)->arena_bytes, alone;
     char *text = vg_plan_text(p.plan), *json = vg_plan_json(p.plan);
-    expectf(text && strstr(text, "pinned host memory") && json && strstr(json, "\"staging\": "), "%s", text);
+    expectf(text && strstr(text, "rows go up once") && strstr(text, "pinned host memory") && json && strstr(json, "\"staging\": "),
+            "%s", text);
     free(text), free(json);
     nets_unplan(&p);
-    expectf(all_of_it(m, bytes, &flew, &err) == VGK_OK && flew, "%s", err.text);
-    /* Rather one tile after the other than none. */
-    expectf(all_of_it(m, bytes - 1, &flew, &err) == VGK_OK && !flew, "%s", err.text);
-    expectf(all_of_it(m, bytes - flights, &flew, &err) == VGK_OK && !flew, "%s", err.text);
+    expectf(all_of_it(m, bytes, &flew, &err) == VGK_OK && flew == FRAMES, "%s", err.text);
+    /* Rather tile by tile, and rather one after the other, than none. */
+    expectf(all_of_it(m, bytes - 1, &flew, &err) == VGK_OK && flew == TILES, "%s", err.text);
+    struct vg_plan_request less = tiled;
+    less.max_bytes = bytes - 1;
+    expect(open_plan(cuda, m, less, &p, &err) == VGK_OK && vg_plan_info(p.plan)->arena_bytes < bytes);
+    bytes = vg_plan_info(p.plan)->arena_bytes;
+    alone = bytes - vg_plan_info(p.plan)->flight_bytes;
+    nets_unplan(&p);
+    expectf(all_of_it(m, bytes, &flew, &err) == VGK_OK && flew == TILES, "%s", err.text);
+    expectf(all_of_it(m, bytes - 1, &flew, &err) == VGK_OK && flew == NOTHING, "%s", err.text);
+    expectf(all_of_it(m, alone, &flew, &err) == VGK_OK && flew == NOTHING, "%s", err.text);
     vg_model_unref(&m);
 }
 
@@ -422,6 +527,7 @@ int main(int argc, char **argv)
     run(not_recorded);
     run(recorded_beside);
     run(lost_at_every_call);
+    run(no_memory_at_every_allocation);
     run(memory);
     expect(vgk_cuda.bytes_now(cuda) == 0);
     vgk_cuda.close(&cuda);

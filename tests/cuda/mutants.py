@@ -108,14 +108,24 @@ MUTANTS = [
     ("flight-no-wait-at-the-end", "flights.c", "    VGK_CUDA_TRY(cudaEventSynchronize(g->down), err);\n", "", FLIGHTS),
     ("flight-waits-for-upload-only", "flights.c", "cudaEventSynchronize(g->down)", "cudaEventSynchronize(g->up)", FLIGHTS),
     ("flight-recorded-too-early", "flights.c",
-     "    VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);\n"
+     "    enum vgk_status s = send_rows(f, place, frame, &host, &there, in->y + in->height, err);\n    if (s)\n        return s;\n"
      "    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);\n",
      "    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);\n"
-     "    VGK_CUDA_TRY(cudaMemcpyAsync(g->memory, g->host_in, bytes, cudaMemcpyHostToDevice, f->up), err);\n", FLIGHTS),
+     "    enum vgk_status s = send_rows(f, place, frame, &host, &there, in->y + in->height, err);\n    if (s)\n        return s;\n",
+     FLIGHTS),
+    ("flight-over-the-frame-before", "flights.c", "&f->place[before->ended && before->place == f->place]", "&f->place[0]", FLIGHTS),
+    ("flight-knows-no-frame", "flights.c", "if (f->place[i].number == number)", "if (0)", FLIGHTS),
+    ("flight-sends-all-rows-again", "flights.c", "int begin = p->rows, n = end - begin;", "int begin = 0, n = end - begin;", FLIGHTS),
+    ("flight-takes-the-first-tile", "flights.c", "vgk_frame_part(&there, in->x, in->y, in->width", "vgk_frame_part(&there, 0, in->y, in->width", FLIGHTS),
     ("flight-one-room-for-two", "flights.c", "(uint8_t *)memory + (size_t)k * f->in_bytes;", "memory;", FLIGHTS),
     ("flight-flags-stay", "flights.c",
      "    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);\n"
      "    VGK_CUDA_TRY(cudaEventRecord", "    VGK_CUDA_TRY(cudaEventRecord", FLIGHTS),
+    ("flight-closed-under-way", "flights.c",
+     "    if (f->up)\n        cudaStreamSynchronize(f->up);\n    cudaStreamSynchronize(dev->stream);\n"
+     "    if (f->down)\n        cudaStreamSynchronize(f->down);\n", "", FLIGHTS, "given_up"),
+    ("flight-closed-while-it-comes-down", "flights.c", "    if (f->down)\n        cudaStreamSynchronize(f->down);\n", "", FLIGHTS,
+     "given_up"),
     ("recording-not-freed", "recording.c", "    cudaGraphExecDestroy(r->exec); /* what is under way goes on */\n", "", FLIGHTS),
     ("recording-of-all-threads", "recording.c", "cudaStreamCaptureModeThreadLocal", "cudaStreamCaptureModeGlobal", FLIGHTS),
     ("recording-never-ends", "recording.c", "cudaStreamEndCapture(dev->stream, &graph);", "cudaErrorUnknown;", FLIGHTS),

@@ -2,6 +2,7 @@
 /* device=cuda in pipelines, on the stand-in for the device (tests/cuda/standin). */
 #include <gst/check/gstharness.h>
 
+#include "cuda/standin/counters.h"
 #include "pipeline.h"
 
 #define SOURCE(format) \
@@ -277,6 +278,41 @@ GST_START_TEST (test_parameters_in_flight)
 }
 GST_END_TEST;
 
+/* A frame's bytes go up once, of however many tiles it is; those of tiles that are no views with each tile. */
+GST_START_TEST (test_frames_go_up_once)
+{
+  static const struct
+  {
+    const gchar *line;
+    glong bytes; /* for a frame of 36 x 28: rows are 112 bytes there, those of a tile's 28 pixels 96 */
+  } cases[] = {
+    {"vidgen device=cuda model-file=upscale2x tile-width=28 tile-height=28", 112 * 28},
+    {"vidgenchunk tile-width=28 tile-height=28 ! identity ! vidgenmodel device=cuda model-file=upscale2x ! vidgenstitch",
+        112 * 28},
+    {"vidgenchunk tile-width=28 tile-height=28 ! videobalance hue=0.5 ! vidgenmodel device=cuda model-file=upscale2x ! "
+     "vidgenstitch", 2 * 96 * 28},
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    GstHarness *h = gst_harness_new_parse (cases[i].line);
+    GstBuffer *frame;
+    glong before = 0;
+
+    gst_harness_set_live (h, FALSE);
+    gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=28,framerate=25/1");
+    for (guint n = 0; n < 4; n++) {
+      before = standin_uploaded ();
+      frame = gst_harness_create_buffer (h, 36 * 28 * 3);
+      gst_buffer_memset (frame, 0, n * 50, 36 * 28 * 3);
+      fail_unless_equals_int (gst_harness_push (h, frame), GST_FLOW_OK);
+    }
+    fail_unless (standin_uploaded () - before == cases[i].bytes, "%s: %ld bytes", cases[i].line,
+        standin_uploaded () - before);
+    gst_harness_teardown (h);
+  }
+}
+GST_END_TEST;
+
 /* In a live pipeline nothing waits for the next frame. */
 GST_START_TEST (test_no_flights_live)
 {
@@ -353,6 +389,7 @@ cuda_suite (void)
   tcase_add_test (tc, test_refusals);
   tcase_add_test (tc, test_flights);
   tcase_add_test (tc, test_parameters_in_flight);
+  tcase_add_test (tc, test_frames_go_up_once);
   tcase_add_test (tc, test_no_flights_live);
   tcase_add_test (tc, test_lost);
   tcase_add_test (tc, test_side_by_side);

@@ -622,22 +622,44 @@ GST_START_TEST (test_not_asked)
 }
 GST_END_TEST;
 
-/* On the CPU CUDA memory is not offered. */
+/* On the CPU CUDA memory is not offered; with auto, where a device is found: before it starts, and after. */
 GST_START_TEST (test_not_offered)
 {
-  static const gchar *const devices[] = {"cpu", "cuda"};
+  static const struct
+  {
+    const gchar *device, *variable, *value;
+    gboolean offered;
+  } cases[] = {
+    {"cpu", "VIDGEN_STANDIN_SEED", "5", FALSE},
+    {"cuda", "VIDGEN_STANDIN_SEED", "5", TRUE},
+    {"auto", "VIDGEN_STANDIN_SEED", "5", TRUE},
+    {"auto", "VIDGEN_STANDIN_DRIVER", "12040", FALSE},
+    {"auto", "VIDGEN_STANDIN_DEVICES", "0", FALSE},
+    {"auto", "VIDGEN_MODULE_PATH", "/nonexistent", FALSE},
+  };
 
-  for (guint i = 0; i < 2; i++) {
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *before = g_strdup (g_getenv (cases[i].variable));
     GstElement *element = gst_element_factory_make ("vidgen", NULL);
     GstPad *pad = gst_element_get_static_pad (element, "sink");
     GstCaps *caps, *wanted = gst_caps_from_string (IN_CUDA);
 
-    gst_util_set_object_arg (G_OBJECT (element), "device", devices[i]);
-    gst_element_set_state (element, GST_STATE_PAUSED);
-    caps = gst_pad_query_caps (pad, NULL);
-    fail_unless_equals_int (gst_caps_can_intersect (caps, wanted), i);
+    gst_util_set_object_arg (G_OBJECT (element), "device", cases[i].device);
+    g_setenv (cases[i].variable, cases[i].value, TRUE);
+    for (gint started = 0; started < 2; started++) {
+      if (started)
+        gst_element_set_state (element, GST_STATE_PAUSED);
+      caps = gst_pad_query_caps (pad, NULL);
+      fail_unless (gst_caps_can_intersect (caps, wanted) == cases[i].offered, "%s with %s=%s", cases[i].device,
+          cases[i].variable, cases[i].value);
+      gst_caps_unref (caps);
+    }
     gst_element_set_state (element, GST_STATE_NULL);
-    gst_caps_unref (caps);
+    if (before)
+      g_setenv (cases[i].variable, before, TRUE);
+    else
+      g_unsetenv (cases[i].variable);
+    g_free (before);
     gst_caps_unref (wanted);
     gst_object_unref (pad);
     gst_object_unref (element);

@@ -500,7 +500,7 @@ struct vg_layout nets_layout(enum vgk_frame_layout layout)
                                       : (struct vg_layout){3, {{1, 0, 0}, {1, 1, 1}, {1, 1, 1}}};
 }
 
-static struct vg_picture planes(const struct nets_picture *p)
+struct vg_picture nets_planes(const struct nets_picture *p)
 {
     struct vg_picture v = {{NULL}, {0}};
     for (int i = 0; i < 3; i++) {
@@ -545,7 +545,7 @@ enum vgk_status nets_window(struct vg_run *r, const struct vg_grid *g, const str
         for (int column = 0; column < x->n && !s; column++) {
             int left = x->origin[column], top = y->origin[row];
             for (int k = 0; k < n_in; k++) {
-                struct vg_picture frame = planes(&in[k]), a = planes(&src[k]);
+                struct vg_picture frame = nets_planes(&in[k]), a = nets_planes(&src[k]);
                 fi[k] = src[k].f;
                 fi[k].width = least(x->tile, x->frame - left);
                 fi[k].height = least(y->tile, y->frame - top);
@@ -558,13 +558,13 @@ enum vgk_status nets_window(struct vg_run *r, const struct vg_grid *g, const str
             }
             s = vg_run_tile(r, column, row, fi, &colour, fo, err);
             for (int k = 0; k < n_out; k++) {
-                struct vg_picture result = planes(&out[k]), b = planes(&dst[k]);
+                struct vg_picture result = nets_planes(&out[k]), b = nets_planes(&dst[k]);
                 vg_extend_edges(&layout, &b, fo[k].width, fo[k].height, dst[k].f.width, dst[k].f.height);
                 vg_stitch_tile(stitch[k], column, row, &result, &b);
             }
         }
     for (int k = 0; k < n_out; k++) {
-        struct vg_picture result = planes(&out[k]);
+        struct vg_picture result = nets_planes(&out[k]);
         if (!s)
             vg_stitch_end(stitch[k], &result);
         vg_stitch_destroy(&stitch[k]);

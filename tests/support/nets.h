@@ -103,6 +103,7 @@ struct nets_picture {
 struct nets_picture nets_picture(enum vgk_frame_layout, int width, int height, bool random);
 struct vgk_colour nets_colour(enum vgk_frame_layout);
 struct vg_layout nets_layout(enum vgk_frame_layout);
+struct vg_picture nets_planes(const struct nets_picture *);
 /* A frame through all tiles of the plan's grid, as the elements do it.  `out` has the whole frame's size. */
 enum vgk_status nets_frame(struct vg_run *, const struct vg_grid *, const struct nets_picture *in,
                            struct nets_picture *out, struct vgk_error *);

@@ -2,7 +2,8 @@
 /* A stand-in for libcudart: host memory as device memory, streams as queues.  Work runs as late as it may, and in a seeded
  * order between streams, so that a missing wait shows as wrong data instead of passing by luck.  Device memory is filled
  * with 0xff (NaN) when it is taken, and poisoned for AddressSanitizer except inside kernels and copies: a host that reads
- * it is found.  Copies check that addresses are of the kind that they are said to be.
+ * it is found.  Copies check that addresses are of the kind that they are said to be.  Streams and events that are destroyed
+ * do what they were given all the same, later; pinned memory that this still uses must not be freed.
  *
  * A stream can be captured: what it is given is kept in a graph and not run, and calls that would have to wait, allocate or
  * read pageable memory break the capture, as they do: those of the thread that captures, or of any, as the mode says.
@@ -69,13 +70,13 @@ private:
 
 struct event {
     unsigned long recorded = 0, reached = 0;
-    int waits = 0; /* queued ones */
 };
 
 struct work {
     std::function<void()> body;
     event *wait, *record;
     unsigned long generation;
+    const char *pinned; /* that it copies from or to, or NULL */
 };
 
 /* What a stream was given while it was captured. */
@@ -90,6 +91,7 @@ struct stream {
     std::deque<work> queue;
     void *context;
     graph *capture;
+    bool destroyed; /* but for what is in the queue */
 };
 
 struct block {
@@ -99,10 +101,10 @@ struct block {
 
 static fair_mutex lock;
 static std::set<stream *> streams;
-static std::set<event *> events;
+static std::set<event *> events, past_events; /* those that were destroyed may still be waited for */
 static std::set<graph *> graphs; /* and executable ones */
 static int capturing; /* streams */
-static long n_launches;
+static long n_launches, n_uploaded;
 static std::map<char *, block> device_blocks, pinned_blocks;
 static thread_local void *context; /* the current one; NULL: the primary */
 static size_t device_bytes;
@@ -137,10 +139,16 @@ static cudaError_t done(cudaError_t e)
 
 static void leave(const work &w)
 {
-    if (w.wait)
-        w.wait->waits--;
     if (w.record && w.record->reached < w.generation)
         w.record->reached = w.generation;
+}
+
+static void drop_destroyed(stream *s)
+{
+    if (!s->destroyed || !s->queue.empty())
+        return;
+    streams.erase(s);
+    delete s;
 }
 
 /* A call of the runtime: counted, and true when the device is lost.  It then touches no memory any more. */
@@ -150,10 +158,12 @@ static bool call()
     calls = fail_at ? calls + 1 : 0;
     if (!fail_at || calls < fail_at)
         return false;
-    for (stream *s : streams) {
+    for (auto i = streams.begin(); i != streams.end();) {
+        stream *s = *i++;
         for (const work &w : s->queue)
             leave(w);
         s->queue.clear();
+        drop_destroyed(s);
     }
     return true;
 }
@@ -212,6 +222,7 @@ static void run_one(stream *s)
         close_memory();
     }
     leave(w);
+    drop_destroyed(s);
 }
 
 static bool run_any()
@@ -235,7 +246,7 @@ static void run_until(std::function<bool()> reached)
 
 static stream *known(cudaStream_t s)
 {
-    if (!streams.count((stream *)s))
+    if (!streams.count((stream *)s) || ((stream *)s)->destroyed)
         fail("a stream that does not exist (the default stream is not used)");
     return (stream *)s;
 }
@@ -247,13 +258,13 @@ static event *known(cudaEvent_t e)
     return (event *)e;
 }
 
-static void push(cudaStream_t s, std::function<void()> body)
+static void push(cudaStream_t s, std::function<void()> body, const void *pinned = nullptr)
 {
     stream *to = known(s);
     if (to->capture)
         to->capture->nodes.push_back(std::move(body));
     else
-        to->queue.push_back({std::move(body), nullptr, nullptr, 0});
+        to->queue.push_back({std::move(body), nullptr, nullptr, 0, (const char *)pinned});
 }
 
 /* Of this thread, or of one that lets nobody wait: what cudaStreamCaptureMode is about. */
@@ -314,6 +325,7 @@ static cudaError_t copy(char *to, size_t to_pitch, const char *from, size_t from
     if (known(s)->context != context || (to_block && to_block->context != context) ||
         (from_block && from_block->context != context))
         return done(cudaErrorInvalidResourceHandle);
+    n_uploaded += up ? (long)(width * rows) : 0;
     if ((up && !within(pinned_blocks, from, from_bytes)) || (down && !within(pinned_blocks, to, to_bytes)))
         NOT_CAPTURED(s);
     if (up && !within(pinned_blocks, from, from_bytes)) {
@@ -329,7 +341,7 @@ static cudaError_t copy(char *to, size_t to_pitch, const char *from, size_t from
     push(s, [=] {
         for (size_t y = 0; y < rows; y++)
             memcpy(to + y * to_pitch, from + y * from_pitch, width);
-    });
+    }, up ? from : down ? to : nullptr);
     if (down && !within(pinned_blocks, to, to_bytes))
         run_until([&] { return known(s)->queue.empty(); });
     return cudaSuccess;
@@ -451,8 +463,15 @@ cudaError_t CUDARTAPI cudaMallocHost(void **p, size_t n) { return cudaHostAlloc(
 cudaError_t CUDARTAPI cudaFreeHost(void *p)
 {
     std::lock_guard<fair_mutex> guard(lock);
-    if (p && !pinned_blocks.erase((char *)p))
+    auto i = pinned_blocks.find((char *)p);
+    if (p && i == pinned_blocks.end())
         fail("a block is freed that is no pinned memory");
+    for (stream *s : streams)
+        for (const work &w : s->queue)
+            if (p && w.pinned >= (char *)p && w.pinned < (char *)p + i->second.bytes)
+                fail("pinned memory is freed that a copy which was not waited for uses");
+    if (p)
+        pinned_blocks.erase(i);
     free(p);
     return cudaSuccess;
 }
@@ -470,7 +489,7 @@ cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t n, cudaMemcp
     NOT_CAPTURED(nullptr);
     while (run_any())
         ;
-    stream once = {{}, context, nullptr};
+    stream once = {{}, context, nullptr, false};
     streams.insert(&once);
     cudaError_t e = copy((char *)to, n, (const char *)from, n, n, 1, kind, (cudaStream_t)&once);
     run_until([&] { return once.queue.empty(); });
@@ -500,7 +519,7 @@ cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t
 cudaError_t CUDARTAPI cudaStreamCreateWithFlags(cudaStream_t *s, unsigned flags)
 {
     CALL();
-    stream *made = new stream{{}, context, nullptr};
+    stream *made = new stream{{}, context, nullptr, false};
     streams.insert(made);
     *s = (cudaStream_t)made;
     return cudaSuccess;
@@ -517,9 +536,8 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s)
 cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t s)
 {
     std::lock_guard<fair_mutex> guard(lock);
-    run_until([&] { return known(s)->queue.empty(); });
-    streams.erase((stream *)s);
-    delete (stream *)s;
+    known(s)->destroyed = true;
+    drop_destroyed((stream *)s);
     return cudaSuccess;
 }
 
@@ -537,7 +555,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     CALL();
     NOT_CAPTURED(s);
     event *v = known(e);
-    known(s)->queue.push_back({nullptr, nullptr, v, ++v->recorded});
+    known(s)->queue.push_back({nullptr, nullptr, v, ++v->recorded, nullptr});
     return cudaSuccess;
 }
 
@@ -546,8 +564,7 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigne
     CALL();
     NOT_CAPTURED(s);
     event *v = known(e);
-    v->waits++;
-    known(s)->queue.push_back({nullptr, v, nullptr, v->recorded});
+    known(s)->queue.push_back({nullptr, v, nullptr, v->recorded, nullptr});
     return cudaSuccess;
 }
 
@@ -564,9 +581,8 @@ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e)
 {
     std::lock_guard<fair_mutex> guard(lock);
     event *v = known(e);
-    run_until([&] { return !v->waits && v->reached >= v->recorded; }); /* it may be destroyed before it is reached */
     events.erase(v);
-    delete v;
+    past_events.insert(v);
     return cudaSuccess;
 }
 
@@ -638,7 +654,12 @@ cudaError_t CUDARTAPI cudaGraphDestroy(cudaGraph_t g) { return drop_graph(g); }
 cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t exec) { return drop_graph(exec); }
 
 long standin_launches(void) { return n_launches; }
+long standin_uploaded(void) { return n_uploaded; }
 int standin_graphs(void) { return (int)graphs.size(); }
+int standin_objects(void)
+{
+    return (int)(graphs.size() + streams.size() + events.size() + pinned_blocks.size() + device_blocks.size());
+}
 
 cudaError_t CUDARTAPI cudaGetLastError(void)
 {
