@@ -4,12 +4,14 @@
 
 #include <string.h>
 
+/* Sums begin with 0: of a product plus a product, either may be fused into the other, and gcc need not choose alike for
+ * the last vector and those before it. */
 INLINE void down_taps(float *d, const float *const *rows, const float *weight, const int taps, int64_t n)
 {
     for (int64_t i = 0; i < n; i += VL) {
         int have = n - i < VL ? (int)(n - i) : VL;
-        vf sum = load_n(rows[0] + i, have) * weight[0];
-        for (int t = 1; t < taps; t++)
+        vf sum = {0};
+        for (int t = 0; t < taps; t++)
             sum += load_n(rows[t] + i, have) * weight[t];
         store_n(d + i, sum, have);
     }
@@ -33,8 +35,8 @@ INLINE void across_few(float *dst, int64_t dst_pixel, const float *src, const in
                        const float *weight, const int taps, int64_t n)
 {
     for (int64_t x = 0; x < n; x++, index += taps, weight += taps, dst += dst_pixel) {
-        v4 sum = *(const v4_any *)(src + index[0] * channels) * weight[0];
-        for (int t = 1; t < taps; t++)
+        v4 sum = {0};
+        for (int t = 0; t < taps; t++)
             sum += *(const v4_any *)(src + index[t] * channels) * weight[t];
         memcpy(dst, &sum, (size_t)channels * sizeof(float));
     }
@@ -53,8 +55,8 @@ static void across(float *dst, int64_t dst_pixel, const float *src, int64_t chan
         for (int64_t x = 0; x < n; x++, index += taps, weight += taps, dst += dst_pixel)
             for (int64_t c = 0; c < channels; c += VL) {
                 int have = channels - c < VL ? (int)(channels - c) : VL;
-                vf sum = load_n(src + index[0] * channels + c, have) * weight[0];
-                for (int t = 1; t < taps; t++)
+                vf sum = {0};
+                for (int t = 0; t < taps; t++)
                     sum += load_n(src + index[t] * channels + c, have) * weight[t];
                 store_n(dst + c, sum, have);
             }
