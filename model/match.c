@@ -373,7 +373,7 @@ static bool skip_copy(struct vg_net *net, struct vg_net_op *op)
 }
 
 /* What an op makes for nothing but a copy into a part of something larger (Concat), or into another order, it writes
- * there itself; plain ops and convolutions only where their inner loops stay what they are. */
+ * there itself; plain ops only where their inner loops stay what they are. */
 static bool write_through(struct vg_net *net, struct vg_net_op *op)
 {
     const struct vg_operand *in = &op->in[0];
@@ -398,7 +398,6 @@ static bool write_through(struct vg_net *net, struct vg_net_op *op)
         out.t.stride[map[d]] = op->out.t.stride[d];
     }
     bool plain = p->op.kind == VGK_OP_UNARY || p->op.kind == VGK_OP_BINARY;
-    plain |= p->op.kind == VGK_OP_CONV && out.t.stride[1] == 1; /* whole vectors of channels */
     if (!(plain && !turned && !whole_out(net, op)) && p->op.kind != VGK_OP_ATTENTION)
         return false;
     for (int k = 0; k < p->n_in; k++)

@@ -688,13 +688,6 @@ static void joined(void) /* a Concat of what is made for it alone */
     node("Neg", "x", "b", NULL);
     node("Concat", "a,b", "y", "axis=1");
 }
-static void joined_products(void)
-{
-    numbers("w", 4, (int64_t[]){3, C, 1, 1}, -1, 1);
-    node("Conv", "x,w", "a", NULL);
-    node("Neg", "x", "b", NULL);
-    node("Concat", "a,b", "y", "axis=1");
-}
 static void not_joined(void)
 {
     node("Relu", "x", "a", NULL);
@@ -719,7 +712,6 @@ static void moving(void)
     check_within("sliding", sliding, "unary", 0);
     check_within("not_windows", not_windows, "gather", 0);
     check_within("joined", joined, "unary unary", 0);
-    CHECK(joined_products, "conv unary");
     check_within("not_joined", not_joined, "unary copy copy", 0);
 }
 
