@@ -115,7 +115,7 @@ expect_tiled_is_untiled (const gchar *source, const gchar *model, const gint (*t
                        "vidgenstitch ! " SINK,
           source, tiles[0][0], tiles[0][1], model);
     play_ok (play, 1);
-    fail_unless (play->plan_bytes < whole->plan_bytes);
+    fail_unless (play->plan_bytes != whole->plan_bytes, "not in tiles");
     fail_unless_equals_int (play->plan_direct, direct);
     fail_unless_equals_int (play_differ (play_frame (whole, 0), play_frame (play, 0)), 0);
     play_free (play);
