@@ -42,20 +42,37 @@ static double products(const struct vg_net_op *op, bool blocks)
     }
 }
 
-/* Bytes that depend on the frame. */
-static double operands(const struct vg_net *net, const struct vg_net_op *op)
+/* Of so many bytes the part that is gone from the cache, after a set of others: the more, the larger that is. */
+static double missed(double bytes, double set, double cache) { return bytes * set / (set + cache); }
+
+/* Bytes of an operand that depends on the frame; 0: it does not. */
+static double bytes_of(const struct vg_net *net, const struct vg_operand *o)
 {
-    size_t bytes, sum = vgk_tensor_bytes(&op->out.t, &bytes) ? bytes : 0;
-    for (int k = 0; k < op->n_in; k++)
-        if (op->in[k].value >= 0 && !net->values[op->in[k].value].constant && vgk_tensor_bytes(&op->in[k].t, &bytes))
-            sum += bytes;
-    return (double)sum;
+    size_t bytes;
+    return o->value >= 0 && !net->values[o->value].constant && vgk_tensor_bytes(&o->t, &bytes) ? (double)bytes : 0;
 }
 
-/* Of what the call before left, the part that is gone from the cache: the more, the more there is of it. */
-static double missed(double bytes, double cache) { return bytes * bytes / (bytes + cache); }
+/* Of the operands of a call over a part of the rows.  What goes from one level to another has been, or will be, written
+ * whole before it is read; what is written in place has just been read. */
+static double operands_missed(const struct vg_net *net, const struct vg_schedule *s, const int *in_place,
+                              const struct vg_net_op *op, double part, double cache)
+{
+    int out = net->values[op->out.value].buffer, first = out >= 0 && in_place[out] >= 0 ? 0 : -1;
+    double all = 0, sum = 0;
+    for (int k = first; k < op->n_in; k++)
+        all += bytes_of(net, k < 0 ? &op->out : &op->in[k]);
+    for (int k = first; k < op->n_in; k++) {
+        const struct vg_operand *o = k < 0 ? &op->out : &op->in[k];
+        double bytes = bytes_of(net, o);
+        int b = bytes > 0 ? net->values[o->value].buffer : -1;
+        bool whole = b >= 0 && !s->storage[b].banded;
+        sum += missed(bytes * part, all * (whole ? 1 : part), cache);
+    }
+    return sum;
+}
 
-double vg_price(const struct vg_net *net, const struct vg_schedule *s, const struct vgk_need *need, size_t cache, size_t moved)
+double vg_price(const struct vg_net *net, const struct vg_schedule *s, const struct vgk_need *need, const int *in_place,
+                size_t cache, size_t moved)
 {
     /* Weights that are loaded are not counted: they are in every such way. */
     double sum = MOVE_WORK * (double)moved;
@@ -67,14 +84,15 @@ double vg_price(const struct vg_net *net, const struct vg_schedule *s, const str
     for (int i = s->n_prologue; i < s->n_calls && cache; i++) {
         const struct vg_call *c = &s->calls[i];
         const struct vg_net_op *op = c->type == VG_CALL_OP ? &net->ops[c->what] : NULL;
-        if (c->type == VG_CALL_SAVE || c->type == VG_CALL_RESTORE)
-            sum += CARRY_WORK * missed((double)(c->end - c->begin) * (double)s->storage[c->what].row_bytes,
-                                       (double)cache / OWN_CACHE);
+        if (c->type == VG_CALL_SAVE || c->type == VG_CALL_RESTORE) {
+            double bytes = (double)(c->end - c->begin) * (double)s->storage[c->what].row_bytes;
+            sum += CARRY_WORK * missed(bytes, bytes, (double)cache / OWN_CACHE);
+        }
         if (!op || op->dead || op->view)
             continue;
         int y = net->values[op->out.value].axis[VG_Y];
-        double share = c->all || y < 0 ? 1 : (double)(c->end - c->begin) / (double)op->out.t.dim[y];
-        sum += CALL_WORK + MISS_WORK * missed(operands(net, op) * share, (double)cache);
+        double part = c->all || y < 0 ? 1 : (double)(c->end - c->begin) / (double)op->out.t.dim[y];
+        sum += CALL_WORK + MISS_WORK * operands_missed(net, s, in_place, op, part, (double)cache);
     }
     return sum;
 }

@@ -8,7 +8,9 @@
 #include "net.h"
 #include "schedule.h"
 
-/* need: of each op, over all of its output; cache: of the backend; moved: bytes to host memory and from there. */
-double vg_price(const struct vg_net *, const struct vg_schedule *, const struct vgk_need *need, size_t cache, size_t moved);
+/* need: of each op, over all of its output; in_place: for each buffer, the one that it is computed in place of, -1 = none;
+ * cache: of the backend; moved: bytes to host memory and from there. */
+double vg_price(const struct vg_net *, const struct vg_schedule *, const struct vgk_need *need, const int *in_place,
+                size_t cache, size_t moved);
 
 #endif

@@ -635,7 +635,7 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
             s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
         goto done;
     }
-    m.p->work = vg_price(net, m.s, m.need, backend->cache, m.p->moved);
+    m.p->work = vg_price(net, m.s, m.need, m.share, backend->cache, m.p->moved);
     for (int i = 0; i < net->n_ops; i++)
         m.p->n_recomputed += m.s->runs[i] > 1;
     find_largest_kept(&m);
