@@ -144,12 +144,34 @@ static void leave(const work &w)
         w.record->reached = w.generation;
 }
 
+static bool queued(const event *e)
+{
+    for (const stream *s : streams)
+        for (const work &w : s->queue)
+            if (w.wait == e || w.record == e)
+                return true;
+    return false;
+}
+
+/* Events that were destroyed, when nothing waits for them any more. */
+static void drop_events()
+{
+    for (auto i = past_events.begin(); i != past_events.end();)
+        if (queued(*i)) {
+            ++i;
+        } else {
+            delete *i;
+            i = past_events.erase(i);
+        }
+}
+
 static void drop_destroyed(stream *s)
 {
     if (!s->destroyed || !s->queue.empty())
         return;
     streams.erase(s);
     delete s;
+    drop_events();
 }
 
 /* A call of the runtime: counted, and true when the device is lost.  It then touches no memory any more. */
@@ -590,6 +612,7 @@ cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t e)
     event *v = known(e);
     events.erase(v);
     past_events.insert(v);
+    drop_events();
     return cudaSuccess;
 }
 
