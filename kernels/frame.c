@@ -4,7 +4,7 @@
 struct vgk_frame vgk_frame_part(const struct vgk_frame *f, int x, int y, int width, int height)
 {
     struct vgk_frame r = *f;
-    bool half = f->layout == VGK_FRAME_I420 || f->layout == VGK_FRAME_NV12;
+    bool half = vgk_frame_halved(f);
     for (int i = 0; i < 3; i++) {
         int step = f->layout == VGK_FRAME_PACKED ? f->step : i && f->layout == VGK_FRAME_NV12 ? 2 : 1;
         if (f->plane[i])

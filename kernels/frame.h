@@ -44,6 +44,12 @@ struct vgk_pixels {
     float mean[3], scale[3]; /* tensor[k] = (rgb[order[k]] - mean[k]) * scale[k], rgb in 0..1 */
 };
 
+/* Chroma has half the columns and rows. */
+static inline bool vgk_frame_halved(const struct vgk_frame *f)
+{
+    return f->layout == VGK_FRAME_I420 || f->layout == VGK_FRAME_NV12;
+}
+
 /* The pixels from (x, y) on: the same memory.  x and y are even where chroma is halved. */
 struct vgk_frame vgk_frame_part(const struct vgk_frame *, int x, int y, int width, int height);
 

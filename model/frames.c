@@ -12,7 +12,7 @@ struct component {
 
 static struct component component(const struct vgk_frame *f, int k)
 {
-    bool half = k && (f->layout == VGK_FRAME_I420 || f->layout == VGK_FRAME_NV12);
+    bool half = k && vgk_frame_halved(f);
     struct component c = {.step = 1, .width = f->width, .height = f->height, .shift = half};
     int plane = f->layout == VGK_FRAME_PACKED ? 0 : f->layout == VGK_FRAME_NV12 ? k > 0 : k;
     c.data = f->plane[plane];

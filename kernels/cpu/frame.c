@@ -7,12 +7,11 @@
 
 static const struct vgk_frame_rows *rows_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_frame_rows); }
 
-static bool subsampled(const struct vgk_frame *f) { return f->layout == VGK_FRAME_I420 || f->layout == VGK_FRAME_NV12; }
 
 static struct vgk_line line_of(const struct vgk_frame *f, int y)
 {
     struct vgk_line l = {
-        .width = f->width, .alpha = -1, .half = subsampled(f), .packed = f->layout == VGK_FRAME_PACKED
+        .width = f->width, .alpha = -1, .half = vgk_frame_halved(f), .packed = f->layout == VGK_FRAME_PACKED
     };
     if (l.packed)
         l.base = f->plane[0] + y * f->stride[0];
@@ -79,7 +78,7 @@ static void write_range(void *arg, int64_t begin, int64_t end, int thread)
 {
     const struct job *j = arg;
     const struct vgk_frame *f = j->frame, *a = j->alpha;
-    int unit = subsampled(f) ? 2 : 1;
+    int unit = vgk_frame_halved(f) ? 2 : 1;
     for (int64_t u = begin; u < end; u++) {
         struct vgk_line lines[2];
         struct vgk_pixel_row rows[2];
@@ -118,7 +117,7 @@ enum vgk_status vgk_cpu_frame_write(struct vgk_device *dev, const struct vgk_ten
     struct job j = {.rows = rows_of(dev), .frame = dst, .alpha = alpha, .matrix = matrix, .tensor = src, .low = low,
                     .high = high};
     enum vgk_status status = check(src, dst, err);
-    int unit = subsampled(dst) ? 2 : 1;
+    int unit = vgk_frame_halved(dst) ? 2 : 1;
     if (status == VGK_OK && nonfinite)
         *nonfinite = count_nonfinite(src, dst);
     if (status == VGK_OK)

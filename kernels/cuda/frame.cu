@@ -121,7 +121,7 @@ cudaError_t vgk_cu_frame_write(const struct vgk_tensor *src, const struct vgk_ma
         a.low[k] = low[k];
         a.high[k] = high[k];
     }
-    int unit = dst->layout == VGK_FRAME_I420 || dst->layout == VGK_FRAME_NV12 ? 2 : 1;
+    int unit = vgk_frame_halved(dst) ? 2 : 1;
     int64_t n = (int64_t)((dst->height + unit - 1) / unit) * ((dst->width + unit - 1) / unit);
     return CU_LAUNCH(frame_write_kernel, cu_blocks(n, CU_THREADS), dim3(CU_THREADS), 0, stream, a, flags);
 }

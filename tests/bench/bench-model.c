@@ -77,13 +77,9 @@ static enum vgk_status run_frame(struct vg_run *run, const struct vg_grid *grid,
     enum vgk_status s = vg_run_begin(run, in, &(struct vgk_colour){.full_range = true}, NULL, err);
     for (int y = 0; y < grid->y.n && !s; y++)
         for (int x = 0; x < grid->x.n && !s; x++) {
-            struct vgk_frame from = *in, to = *out;
-            from.width = grid->x.tile;
-            from.height = grid->y.tile;
-            from.plane[0] += grid->y.origin[y] * from.stride[0] + 3 * grid->x.origin[x];
-            to.width = vg_axis_scale(&grid->x, grid->x.tile);
-            to.height = vg_axis_scale(&grid->y, grid->y.tile);
-            to.plane[0] += scaled(&grid->y, y) * to.stride[0] + 3 * scaled(&grid->x, x);
+            struct vgk_frame from = vgk_frame_part(in, grid->x.origin[x], grid->y.origin[y], grid->x.tile, grid->y.tile),
+                             to = vgk_frame_part(out, scaled(&grid->x, x), scaled(&grid->y, y),
+                                                 vg_axis_scale(&grid->x, grid->x.tile), vg_axis_scale(&grid->y, grid->y.tile));
             s = run_tile(run, x, y, &from, &to, err);
         }
     vg_run_next(run);

@@ -27,7 +27,7 @@ static struct vgk_frame random_frame(int format, int w, int h, uint8_t **data)
     size_t size = 0, plane[3];
     memcpy(f.offset, formats[format].offset, sizeof f.offset);
     for (int i = 0; i < 3; i++) {
-        bool half = i && (f.layout == VGK_FRAME_I420 || f.layout == VGK_FRAME_NV12);
+        bool half = i && vgk_frame_halved(&f);
         plane[i] = size;
         f.stride[i] = (half ? (w + 1) / 2 * (f.layout == VGK_FRAME_NV12 ? 2 : 1) : w * f.step) + kit_int(0, 5);
         size += (size_t)f.stride[i] * (half ? (h + 1) / 2 : h);
@@ -42,7 +42,7 @@ static struct vgk_frame random_frame(int format, int w, int h, uint8_t **data)
 
 static size_t frame_bytes(const struct vgk_frame *f, const uint8_t *data)
 {
-    bool half = f->layout == VGK_FRAME_I420 || f->layout == VGK_FRAME_NV12;
+    bool half = vgk_frame_halved(f);
     return (size_t)(f->plane[2] - data) + (size_t)f->stride[2] * (half ? (f->height + 1) / 2 : f->height);
 }
 

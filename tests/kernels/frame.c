@@ -105,7 +105,7 @@ static void writing(struct vgk_device *dev, int format, int w, int h)
     copy = g;
     copy.all = malloc(g.bytes);
     memcpy(copy.all, g.all, g.bytes);
-    bool half = g.f.layout == VGK_FRAME_I420 || g.f.layout == VGK_FRAME_NV12;
+    bool half = vgk_frame_halved(&g.f);
     int wrong = 0;
     for (int i = 0; i < 3; i++)
         for (int y = 0; y < h; y += half && i ? 2 : 1)
@@ -168,7 +168,7 @@ static void round_trips(void)
             for (int full = 0; full < 2; full++) {
                 struct guarded g = frame(format, 256, 6), back = frame(format, 256, 6);
                 struct vgk_tensor t = f32_last(1, 3, 6, 256);
-                bool half = g.f.layout == VGK_FRAME_I420 || g.f.layout == VGK_FRAME_NV12;
+                bool half = vgk_frame_halved(&g.f);
                 struct vgk_colour c = {.yuv = half, .kr = 0.2126, .kb = 0.0722, .full_range = !half || full};
                 struct vgk_matrix in = vgk_matrix_in(&c, &pixels[p]), out = vgk_matrix_out(&c, &pixels[p]);
                 for (int y = 0; y < 6; y++)
