@@ -157,7 +157,7 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     struct vgk_error err = {{0}};
     struct nets_picture got[MOST];
     char what[128];
-    frames = KIT_SANITIZED ? 2 : frames;
+    frames = SANITIZED ? 2 : frames;
     r.chroma_x = r.chroma_y = layout == VGK_FRAME_I420 ? 2 : 1;
     enum vgk_status s = open_plan(cuda, m, r, &plain, &err);
     expectf(s == VGK_OK, "%s: %s", name, err.text);

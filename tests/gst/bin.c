@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The bin vidgen, with the models that ship: what a user meets. */
+#include "../support/sanitized.h"
 #include "pipeline.h"
 
 /* Full of detail, and the same each time (the default, smpte, has snow). */
 #define PATTERN "pattern=chroma-zone-plate kx2=20 ky2=20"
 #define ODD "videotestsrc num-buffers=1 " PATTERN " ! video/x-raw,format=%s,width=333,height=251"
-
-/* With sanitizers pixels take ten times as long: then the cheaper cases only.  They take the same ways through gst/. */
-#ifdef __SANITIZE_ADDRESS__
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
 
 static gboolean
 same_default (GParamSpec *a, GParamSpec *b)
@@ -115,7 +109,7 @@ expect_tiled_is_untiled (const gchar *source, const gchar *model, const gint (*t
                        "vidgenstitch ! " SINK,
           source, tiles[0][0], tiles[0][1], model);
     play_ok (play, 1);
-    fail_unless (play->plan_bytes != whole->plan_bytes, "not in tiles");
+    fail_unless (play->plan_tiles > 1 && whole->plan_tiles == 1);
     fail_unless_equals_int (play->plan_direct, direct);
     fail_unless_equals_int (play_differ (play_frame (whole, 0), play_frame (play, 0)), 0);
     play_free (play);

@@ -28,6 +28,7 @@ typedef struct
   gchar *elsewhere;   /* the text of another element's, the last one */
   gchar *warning;     /* the last one's text */
   guint64 plan_bytes; /* of the last plan */
+  guint plan_tiles;
   gboolean plan_direct;
 } Play;
 
@@ -86,6 +87,7 @@ play_is_ours (GstMessage *message)
 static inline void
 play_take_message (Play *play, GstMessage *message)
 {
+  const gchar *plan, *tiles;
   GError *error = NULL;
 
   switch (GST_MESSAGE_TYPE (message)) {
@@ -116,8 +118,10 @@ play_take_message (Play *play, GstMessage *message)
       if (gst_message_has_name (message, "vidgen-plan")) {
         play->plans++;
         gst_structure_get_uint64 (gst_message_get_structure (message), "bytes", &play->plan_bytes);
-        play->plan_direct = strstr (gst_structure_get_string (gst_message_get_structure (message), "plan"),
-                                "\"direct-products\": true") != NULL;
+        plan = gst_structure_get_string (gst_message_get_structure (message), "plan");
+        tiles = strstr (plan, "\"tiles\": ");
+        play->plan_tiles = tiles ? strtoul (tiles + strlen ("\"tiles\": "), NULL, 10) : 0;
+        play->plan_direct = strstr (plan, "\"direct-products\": true") != NULL;
       }
       break;
     default:

@@ -69,7 +69,7 @@ static int largest(const struct nets_picture *a, const struct nets_picture *b, d
 static void shipped(void)
 {
     const char *const models[] = {"style3", "upscale2x"};
-    for (int i = 0; i < 4; i += KIT_SANITIZED ? 3 : 1) { /* each model, each kernel */
+    for (int i = 0; i < 4; i += SANITIZED ? 3 : 1) { /* each model, each kernel */
         struct vg_model *m = nets_shipped(models_dir, models[i / 2]);
         struct vgk_device *dev = device_open(names[i % 2]);
         struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 176, 144, true);

@@ -7,7 +7,7 @@
 #include "nets.h"
 
 static struct vgk_device *cpu;
-static int hour = KIT_SANITIZED ? 10000 : 100000; /* frames: 55 minutes at 30 a second */
+static int hour = SANITIZED ? 10000 : 100000; /* frames: 55 minutes at 30 a second */
 
 /* --- a small style: norms at three depths, half the size in the middle --- */
 

@@ -56,7 +56,8 @@ static void ladder(const char *name, struct vg_model *m, int width, int height)
         return;
     size_t whole = vg_plan_info(p)->arena_bytes, smallest = 0, refused = 0;
     int bands = 0, tiles = 0;
-    expectf(vg_plan_info(p)->grid->x.n == 1 && !vg_plan_info(p)->n_spilled && !vg_plan_info(p)->streams, "%s", name);
+    const struct vg_grid *g = vg_plan_info(p)->grid;
+    expectf(g->x.n * g->y.n == 1 && !vg_plan_info(p)->n_spilled && !vg_plan_info(p)->streams, "%s", name);
     vg_plan_free(&p);
     static const double steps[] = {1, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.02, 0.0005};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

@@ -16,12 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sanitizers make everything several times as slow: loops that only add numbers, not code, are cut short with them. */
-#ifdef __SANITIZE_ADDRESS__
-#define KIT_SANITIZED 1
-#else
-#define KIT_SANITIZED 0
-#endif
+#include "sanitized.h"
 
 static int kit_failures;
 
