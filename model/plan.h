@@ -40,8 +40,8 @@ struct vg_plan_request {
     int norm_frames;          /* FROZEN: how many to measure, 0 = VG_NORM_FRAMES */
     bool norm_measure;        /* FROZEN: measure, whatever lies beside the model */
     bool norm_errors;         /* what else than EXACT is compared with it (vg_run_begin), where that fits, too */
-    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations and that fits, else FP32.  BF16 is refused where the
-                                 device cannot multiply so */
+    enum vg_precision precision; /* AUTO: FP16 where the backend likes half activations and that fits, else FP32.  BF16 is
+                                    refused where the device cannot multiply so */
     int bands;                /* 0 = the plan's choice, 1 = the whole frame at once, more: so many bands; not with tiles */
     int window, hop;          /* frames; 0 = as the model says (8 where it takes any number) */
     int emit;                 /* of an interpolator that is told the time: frames between two; 0 = 1 */

@@ -79,9 +79,9 @@ enum vgk_status vg_plan_lay_out(struct vg_plan *, int width, int height, struct 
                                 struct vgk_error *);
 
 /* The best way for one tile that fits (`direct`, `stream` and `norms` are given): at once, or in the number of bands that
- * costs least (the fewest that fit, where the backend has no cache to reckon with); in bands that compute again, or keep in host memory, what one pass leaves to another, one picture after the other, the
- * largest first, each by the cheaper of the two; in the end all in host memory.  VGK_ERR_UNSUPPORTED: none fits, or it
- * cannot run in bands.  *least_bytes is lowered to the least that any of them needs. */
+ * costs least (the fewest that fit, where the backend has no cache to reckon with); in bands that compute again, or keep in
+ * host memory, what one pass leaves to another, one picture after the other, the largest first, each by the cheaper of the
+ * two; in the end all in host memory.  VGK_ERR_UNSUPPORTED: none fits, or it cannot run in bands.  *least_bytes is lowered to the least that any of them needs. */
 enum vgk_status vg_plan_fit(struct vg_plan *, int width, int height, struct vg_how, size_t max_bytes, size_t *least_bytes,
                             struct vg_program **best);
 
