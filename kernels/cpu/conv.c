@@ -136,14 +136,15 @@ static void flatten(struct vgk_conv_plan *p)
 }
 
 /* Winograd, where it pays, by channels and kernel only: if a tile of a frame took another method than the frame, its
- * bits would differ. */
+ * bits would differ.  (Where all channels fill no vector, direct products of several pixels do.) */
 static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro, int above)
 {
     int by = (p->kh + 2) / 3, bx = (p->kw + 2) / 3;
     bool plain = by == 1 && bx == 1;
-    if (p->groups != 1 || p->d != 1 || p->od != 1 || p->kd != 1 || p->sy != 1 || p->sx != 1 || p->dy != 1 ||
-        p->dx != 1 || p->kh < 3 || p->kw < 3 || by > VGK_WINOGRAD_BLOCKS || bx > VGK_WINOGRAD_BLOCKS ||
-        (plain ? p->cin : p->cout) < 8 || (int64_t)p->cin * p->cout * by * bx > WINOGRAD_MOST_WEIGHTS)
+    int64_t weights = (int64_t)p->groups * p->cin * p->cout * by * bx;
+    if (p->d != 1 || p->od != 1 || p->kd != 1 || p->sy != 1 || p->sx != 1 || p->dy != 1 || p->dx != 1 || p->kh < 3 ||
+        p->kw < 3 || by > VGK_WINOGRAD_BLOCKS || bx > VGK_WINOGRAD_BLOCKS || (plain ? p->cin : p->cout) < 8 ||
+        (plain && p->cin + p->cout <= p->vl) || weights > WINOGRAD_MOST_WEIGHTS)
         return false;
     p->method = VGK_CONV_WINOGRAD;
     p->above = above;
@@ -156,7 +157,8 @@ static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro
     if (by * p->inputs_apart * p->cin > WINOGRAD_MOST_INPUTS)
         p->tiles = p->mr;
     p->inputs_row = (p->tiles - 1) * p->inputs_apart + bx;
-    p->packed = sizeof(float) * (size_t)(VGK_WINOGRAD_POSITIONS * by * bx) * (size_t)p->cin * (size_t)(p->panels * p->nr);
+    p->packed = sizeof(float) * (size_t)(VGK_WINOGRAD_POSITIONS * by * bx) * (size_t)p->cin * (size_t)(p->panels * p->nr) *
+                (size_t)p->groups;
     return true;
 }
 

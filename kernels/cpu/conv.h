@@ -26,7 +26,7 @@ enum vgk_conv_method {
     /* F(6x6, 3x3): Lavin & Gray, Fast Algorithms for Convolutional Neural Networks, 2016.  A tile of 8 x 8 inputs gives
      * 6 x 6 outputs.  A larger kernel is a sum of blocks of 3 x 3, block b of an axis from tap min(3 b, taps - 3) on (a
      * tap that two blocks reach belongs to the first): their products add up before the one transform back.
-     * Weights: [panel][position][block y][block x][cin][nr]. */
+     * Weights: [group][panel][position][block y][block x][cin][nr]. */
     VGK_CONV_WINOGRAD,
     /* As direct, of operands in bf16: a unit's input is first copied so, padded, with channels rounded up to `halves`.
      * Weights: [panel][ky][kx][pair of input channels][nr][2]. */

@@ -158,7 +158,8 @@ static void pack_winograd(void *arg, int64_t begin, int64_t end, int thread)
     for (int64_t panel = begin; panel < end; panel++) {
         float *to = (float *)a->to + (size_t)panel * N * N * position;
         memset(to, 0, N * N * position * sizeof *to);
-        for (int o = (int)panel * p->nr; o < p->cout && o < ((int)panel + 1) * p->nr; o++)
+        int group = (int)panel / p->panels * p->cout, first = (int)panel % p->panels * p->nr;
+        for (int o = first; o < p->cout && o < first + p->nr; o++)
             for (int cb = 0; cb < p->cin * (int)blocks; cb++) {
                 int c = cb / (int)blocks, b = cb % (int)blocks, by = b / p->blocks_x, bx = b % p->blocks_x;
                 int y0 = vgk_winograd_tap(by, p->kh), x0 = vgk_winograd_tap(bx, p->kw);
@@ -166,7 +167,7 @@ static void pack_winograd(void *arg, int64_t begin, int64_t end, int thread)
                 for (int x = 0; x < 3; x++) {
                     double k[3];
                     for (int y = 0; y < 3; y++)
-                        k[y] = y0 + y < 3 * by || x0 + x < 3 * bx ? 0 : (double)weight(a, o, c, 0, y0 + y, x0 + x);
+                        k[y] = y0 + y < 3 * by || x0 + x < 3 * bx ? 0 : (double)weight(a, group + o, c, 0, y0 + y, x0 + x);
                     for (int i = 0; i < N; i++)
                         t[i][x] = g[i][0] * k[0] + g[i][1] * k[1] + g[i][2] * k[2];
                 }

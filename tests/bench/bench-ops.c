@@ -82,7 +82,7 @@ static void products(void *arg, int unit, int thread)
     ptrdiff_t len = (ptrdiff_t)p->blocks_x * p->cin, lda = (ptrdiff_t)p->inputs_apart * p->cin;
     float *v = j->scratch + (size_t)thread * p->scratch_per_thread, *sums = v + VGK_WINOGRAD_POSITIONS * vs;
     const float *weights = j->weights;
-    for (int i = 0; i < p->panels * VGK_WINOGRAD_POSITIONS; i++) {
+    for (int i = 0; i < p->groups * p->panels * VGK_WINOGRAD_POSITIONS; i++) {
         struct vgk_segment s[VGK_WINOGRAD_BLOCKS];
         for (int b = 0; b < p->blocks_y; b++, weights += len * p->nr)
             s[b] = (struct vgk_segment){v + i % VGK_WINOGRAD_POSITIONS * vs + b * row, weights};
@@ -152,9 +152,10 @@ static int bench(const struct shape *s, int h, int w, double budget)
     printf("%-22s %dx%d  %8.3f ms %8.1f GF/s  %5.2f of peak %.0f  ", s->name, w, h, best * 1e3, gflop / best,
            gflop / best / most / threads, most * threads);
     if (winograd) {
-        double tile = 2e-9 * VGK_WINOGRAD_POSITIONS * plan->blocks_y * plan->blocks_x * s->cin * s->cout / threads / most;
+        double tile = 2e-9 * VGK_WINOGRAD_POSITIONS * plan->blocks_y * plan->blocks_x * plan->cin * s->cout / threads / most;
         int m = VGK_WINOGRAD_OUT, tiles = ((oh + m - 1) / m) * ((ow + m - 1) / m);
-        printf("winograd %.2f, products alone %.2f  ", tiles * tile / best, plan->units * plan->tiles * tile / alone);
+        printf("winograd %.2f, products alone %.2f  ", tiles * tile / best,
+               plan->units * plan->tiles * tile / alone);
     }
     printf("scratch %zu packed %zu\n", need.scratch, need.packed);
     fflush(stdout);
