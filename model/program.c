@@ -177,7 +177,7 @@ static enum vgk_status ask_all(struct maker *m)
         for (int k = 0; k < m->net->n_outputs && !op->dead; k++) {
             const struct vg_net_value *v = &m->net->values[m->net->outputs[k]];
             int64_t u = 2 * v->num[VG_Y];
-            if (!v->constant && m->net->values[op->out.value].buffer == v->buffer)
+            if (!v->constant && v->axis[VG_Y] >= 0 && m->net->values[op->out.value].buffer == v->buffer)
                 m->unit[i] = (int)(m->unit[i] / vg_gcd(m->unit[i], u) * u);
         }
     }
