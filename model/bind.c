@@ -637,6 +637,8 @@ enum vgk_status vg_net_bind(const struct vg_graph *graph, const struct vg_bindin
         else
             b.net->outputs[b.net->n_outputs++] = v;
     }
+    if (!s)
+        s = binder_widen(&b);
     free(b.value_of);
     if (s) {
         vg_net_free(&b.net);

@@ -33,6 +33,9 @@ struct vg_binding {
  * file that contradicts itself or sizes that do not fit the graph. */
 enum vgk_status vg_net_bind(const struct vg_graph *, const struct vg_binding *, struct vg_net **, struct vgk_error *);
 
+/* What activations are in a net that the file declares like that: f16 and bf16 are f32. */
+enum vgk_type vg_bind_type(enum vgk_type);
+
 /* True when the operator is known (domain "" only); vg_net_bind may still refuse its attributes. */
 bool vg_bind_knows(const char *operator);
 

@@ -88,7 +88,8 @@ enum vgk_status vg_states_lay_out(const struct vg_model *m, const struct vg_grid
             if (size->axis[a] >= 0)
                 dim[size->axis[a]] = (int64_t)extent(a == VG_X ? &g->x : &g->y) * size->num[a] / size->den[a];
         struct vgk_tensor *t = &s->state[i].t;
-        *t = vgk_tensor_make(m->graph->values[m->graph->inputs[r->states[i].input]].tensor.type, size->rank, dim,
+        enum vgk_type type = m->graph->values[m->graph->inputs[r->states[i].input]].tensor.type;
+        *t = vgk_tensor_make(vg_bind_type(type), size->rank, dim,
                              size->axis[VG_X] >= 2 && size->rank >= 4 ? VGK_CHANNELS_LAST : VGK_ROW_MAJOR);
         if (!vgk_tensor_bytes(t, &bytes))
             return vgk_fail(err, VGK_ERR_INVALID, "%s: a state of a frame this large does not fit this machine",
