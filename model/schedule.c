@@ -21,7 +21,7 @@ void vg_schedule_free(struct vg_schedule **schedule)
 /* --- what is known of buffers and ops --- */
 
 struct buffer {
-    int64_t rows, unit;  /* 0 rows: not of the frame's rows */
+    int64_t rows, unit, above; /* 0 rows: not of the frame's rows; blocks.h */
     int input;           /* of the net, a picture; -1 = none */
     bool output;         /* an output of the net lies in it */
     bool at_end;         /* and is written behind the last level */
@@ -55,10 +55,11 @@ struct maker {
     bool failed;
 };
 
-static int64_t up(int64_t n, int64_t unit, int64_t most)
+/* Rows that a buffer can have come to, n or more. */
+static int64_t up(int64_t n, const struct buffer *b)
 {
-    n = (n + unit - 1) / unit * unit;
-    return n < most ? n : most;
+    n = (n + b->above + b->unit - 1) / b->unit * b->unit - b->above;
+    return n < b->rows ? n : b->rows;
 }
 
 /* --- levels --- */
@@ -115,8 +116,10 @@ static bool find_buffers(struct maker *m)
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_op *op = &net->ops[i];
         int b = op->dead || op->view ? -1 : net->values[op->out.value].buffer;
-        if (b >= 0)
-            m->b[b].unit = m->b[b].unit / vg_gcd(m->b[b].unit, m->request->unit[i]) * m->request->unit[i];
+        if (b < 0)
+            continue;
+        m->b[b].unit = vg_lcm(m->b[b].unit, m->request->blocks[i].unit);
+        m->b[b].above = m->request->blocks[i].above;
     }
     return true;
 }
@@ -294,10 +297,10 @@ static bool step_back(const struct maker *m, int64_t *want)
     for (int j = 0; j < m->n_near; j++) {
         int b = m->near[j];
         const struct buffer *buf = &m->b[b];
-        int64_t share = up((buf->rows + bands - 1) / bands, buf->unit, buf->rows);
+        int64_t share = (buf->rows + bands * buf->unit - 1) / (bands * buf->unit) * buf->unit;
         if (!buf->inside)
             continue;
-        want[b] = want[b] > share ? up(want[b] - share, buf->unit, buf->rows) : 0;
+        want[b] = want[b] > share ? up(want[b] - share, buf) : 0;
     }
     for (int j = m->n_members - 1; j >= 0; j--) {
         int i = m->members[j];
@@ -311,7 +314,7 @@ static bool step_back(const struct maker *m, int64_t *want)
             if (b < 0 || !m->b[b].inside)
                 continue;
             vg_rows_needed(&op->in[k], out - 1, out, m->b[b].rows, &lo, &hi);
-            hi = up(hi, m->b[b].unit, m->b[b].rows);
+            hi = up(hi, &m->b[b]);
             want[b] = hi > want[b] ? hi : want[b];
         }
     }

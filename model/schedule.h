@@ -18,11 +18,11 @@
 #ifndef VG_SCHEDULE_H
 #define VG_SCHEDULE_H
 
-#include "net.h"
+#include "blocks.h"
 
 struct vg_schedule_request {
     int bands;             /* 1 = whole */
-    const int *unit;       /* for each op: its output rows come in multiples of this (a kernel's blocks) */
+    const struct vg_blocks *blocks; /* for each op */
     const bool *recompute; /* for each buffer: not stored across levels where that can be avoided; NULL = none */
     const bool *spill;     /* the same, but kept in host memory; NULL = none */
 };
