@@ -21,7 +21,7 @@ static int64_t unit_of(const struct vg_net *net, const struct vg_net_op *op)
     }
     for (int k = 0; k < net->n_outputs; k++) {
         const struct vg_net_value *v = &net->values[net->outputs[k]];
-        if (!v->constant && net->values[op->out.value].buffer == v->buffer)
+        if (!v->constant && v->axis[VG_Y] >= 0 && net->values[op->out.value].buffer == v->buffer)
             unit = vg_lcm(unit, 2 * v->num[VG_Y]);
     }
     return unit;
