@@ -83,7 +83,6 @@ gboolean gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta
 /* The same in two steps, for plans with flights (vg_run_start), which are of single frames.  start: is done with `in` when
  * it returns; frame: the same number, not 0, for all tiles of a frame.  wait: for what was started first; out NULL: it is
  * not wanted. */
-#define gst_vidgen_engine_has_flights(engine) (gst_vidgen_engine_info (engine)->flight_bytes > 0)
 gboolean gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
     GstBuffer *in, guint64 frame, const GstVideoInfo *out_info, const struct vgk_colour *colour, GError **error);
 gboolean gst_vidgen_engine_wait (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *out_info,

@@ -37,7 +37,7 @@ gst_vidgen_runner_start (GstVidgenRunner *self)
 {
   gst_video_info_init (&self->in_info);
   g_atomic_int_set (&self->stop, FALSE);
-  self->asked = self->in_frame = self->discont = self->late = self->ran = self->warned_foreign = FALSE;
+  self->asked = self->in_frame = self->discont = self->late = self->ran = self->compare = self->warned_foreign = FALSE;
   gst_vidgen_cuts_reset (&self->cuts);
   GST_OBJECT_LOCK (self->trans);
   memset (&self->stats, 0, sizeof self->stats);
@@ -331,35 +331,7 @@ is_cut (GstVidgenRunner *self, GstBuffer *buffer, const GstVidgenTileMeta *tile)
   return TRUE;
 }
 
-GstFlowReturn
-gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
-{
-  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (buffer);
-  gboolean discont = self->discont && !self->late, cut;
-  GstFlowReturn ret = GST_FLOW_OK;
-
-  self->discont = self->late = FALSE;
-  if (discont)
-    ret = gst_vidgen_runner_end_sequence (self);
-  self->in_frame = TRUE;
-  self->frame_number = tile ? tile->record->number : 0;
-  self->frame_tiles = 0;
-  self->frames++;
-  cut = is_cut (self, buffer, tile);
-  if (cut) {
-    /* An interpolator goes on: it knows what to do between two scenes. */
-    if (!self->window.between.n)
-      ret = gst_vidgen_window_drain (&self->window);
-    vg_run_reset (self->engine->run);
-  }
-  if (self->window.n_tiles && ret == GST_FLOW_OK) {
-    update_wait (self, GST_BUFFER_DURATION (buffer));
-    ret = gst_vidgen_window_begin_frame (&self->window, cut);
-  }
-  return ret;
-}
-
-/* Should the run that begins be compared with exact norms?  Live, only if it fits between two frames. */
+/* Should the run that is next be compared with exact norms?  Live, only if it fits between two frames. */
 static gboolean
 wants_comparison (GstVidgenRunner *self)
 {
@@ -383,16 +355,45 @@ wants_comparison (GstVidgenRunner *self)
   return time;
 }
 
+GstFlowReturn
+gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
+{
+  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (buffer);
+  gboolean discont = self->discont && !self->late, cut;
+  GstFlowReturn ret = GST_FLOW_OK;
+
+  self->discont = self->late = FALSE;
+  if (discont)
+    ret = gst_vidgen_runner_end_sequence (self);
+  self->in_frame = TRUE;
+  self->frame_number = tile ? tile->record->number : 0;
+  self->frame_tiles = 0;
+  self->frames++;
+  self->compare = self->compare || wants_comparison (self);
+  cut = is_cut (self, buffer, tile);
+  if (cut) {
+    /* An interpolator goes on: it knows what to do between two scenes. */
+    if (!self->window.between.n)
+      ret = gst_vidgen_window_drain (&self->window);
+    vg_run_reset (self->engine->run);
+  }
+  if (self->window.n_tiles && ret == GST_FLOW_OK) {
+    update_wait (self, GST_BUFFER_DURATION (buffer));
+    ret = gst_vidgen_window_begin_frame (&self->window, cut);
+  }
+  return ret;
+}
+
 /* What norms want of the whole frame, before its first tile.  *compared: time that is not the run's, us. */
 static gboolean
 begin_run (GstVidgenRunner *self, GstBuffer *const *in, gint64 *compared, GError **error)
 {
   const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (in[0]);
-  gboolean compare, ok;
+  gboolean compare = self->compare, ok;
 
   if (tile && !self->engine->whole && (tile->column || tile->row))
     return TRUE;
-  compare = wants_comparison (self);
+  self->compare = FALSE;
   *compared = -g_get_monotonic_time ();
   ok = gst_vidgen_engine_begin (self->engine, &self->in_info, in, &self->out_info, &self->colour, compare, error);
   *compared += g_get_monotonic_time ();
@@ -520,7 +521,8 @@ gst_vidgen_runner_flies (GstVidgenRunner *self)
   GST_OBJECT_LOCK (self->trans);
   live = self->live;
   GST_OBJECT_UNLOCK (self->trans);
-  return !live && !self->in_cuda && !self->out_cuda && self->engine && gst_vidgen_engine_has_flights (self->engine);
+  return !live && !self->in_cuda && !self->out_cuda && !self->compare && self->engine && self->engine->run &&
+      vg_run_flies (self->engine->run);
 }
 
 /* Waits for what is on its way, and gives it; *out NULL: there was nothing. */

@@ -53,6 +53,7 @@ typedef struct
   gboolean ran; /* since the last frame, or window, was complete: */
   gint64 run_began, run_time;
   guint runs; /* begun, since one was compared with exact norms */
+  gboolean compare; /* the one that is next is */
   gfloat *new_values; /* room for a copy of values */
   gboolean warned_foreign;
 } GstVidgenRunner;

@@ -486,14 +486,14 @@ static bool flights_fit(struct vg_plan *p, const struct vg_plan_request *r)
     return vg_plan_arrange(p) <= budget(p->backend, p->device, r->max_bytes);
 }
 
-/* Tiles in flight, if that is possible and fits: those that nothing but their own frame is known of, and nothing is
- * remembered of.  Rather with whole frames, of which each row goes up once, than tile by tile. */
+/* Tiles in flight, if that is possible and fits: those that nothing but their own frame and constants is known of, and nothing
+ * is remembered of.  Rather with whole frames, of which each row goes up once, than tile by tile. */
 static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
 {
     const struct vg_summary *sum = &p->model->summary;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
     bool single = p->info.window == 1 && p->info.emit == 1 && p->info.centre == 0 && !sum->n_states &&
-                  (p->norms.mode == VG_NORM_EXACT || p->norms.mode == VG_NORM_TILE) && !p->exact;
+                  (p->norms.mode == VG_NORM_EXACT || p->norms.mode == VG_NORM_TILE || p->norms.mode == VG_NORM_FROZEN);
     if (!r->flights || !single || !p->backend->flight_bytes)
         return;
     bool halved = r->chroma_x == 2 && r->chroma_y == 2;

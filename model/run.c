@@ -385,6 +385,7 @@ enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const stru
 
 void vg_run_next(struct vg_run *r)
 {
+    r->norms.comparing = false;
     r->which = !r->which;
     r->begun = true;
 }

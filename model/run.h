@@ -69,13 +69,15 @@ enum vgk_status vg_run_tile(struct vg_run *, int column, int row, const struct v
  * until its last tile was started.
  * wait: the one that was started first, to `out`, which looks like that one; NULL: nobody wants it.  An error is that
  * tile's; its turn is over.
- * Nothing else of the run may be called in between, but vg_run_info and vg_run_flying, how many there are. */
+ * Nothing else of the run may be called in between, but vg_run_info, vg_run_flying, how many there are, and vg_run_flies:
+ * whether one may be started.  Frames that frozen norms are measured on, and those that are compared (vg_run_begin), are run. */
+bool vg_run_flies(const struct vg_run *);
 enum vgk_status vg_run_start(struct vg_run *, int column, int row, const struct vgk_frame *in, uint64_t number,
                              const struct vgk_colour *, const struct vgk_frame *out, struct vgk_error *);
 enum vgk_status vg_run_wait(struct vg_run *, const struct vgk_frame *out, struct vgk_error *);
 int vg_run_flying(const struct vg_run *);
 
-/* All tiles of a window have been run: the states move on.  Without states it does nothing. */
+/* All tiles of a window have been run: the states move on, and nothing is compared any more. */
 void vg_run_next(struct vg_run *);
 
 /* From now on a run ends before its next step, with VGK_ERR_DEVICE, when *stop is not 0: for whoever cannot wait for a

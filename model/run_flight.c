@@ -16,6 +16,8 @@ void vg_run_flight_close(struct vg_run *r)
         r->plan->backend->flights_close(r->plan->device, &r->flights);
 }
 
+bool vg_run_flies(const struct vg_run *r) { return r->flights && vg_run_norms_known(r) && !r->norms.comparing; }
+
 int vg_run_flying(const struct vg_run *r) { return r->flying; }
 
 /* A tile's pixels of its frame. */
@@ -36,7 +38,10 @@ enum vgk_status vg_run_start(struct vg_run *r, int column, int row, const struct
     if (!r->flights || r->flying == VGK_FLIGHTS)
         return vgk_fail(err, VGK_ERR_INVALID, "%d tiles in flight, the plan has room for %d", r->flying,
                         r->flights ? VGK_FLIGHTS : 0);
+    if (!vg_run_flies(r))
+        return vgk_fail(err, VGK_ERR_INVALID, "a tile in flight of a frame that norms are measured on or compared with: run it");
     enum vgk_status s = vg_run_check_place(p, column, row, err);
+    s = s ? s : vg_run_norms_settle(r, err);
     s = s || !number ? s : vg_run_check_whole(p, in, err);
     if (s)
         return s;

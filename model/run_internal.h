@@ -102,6 +102,9 @@ void vg_run_norms_close(struct vg_run *);
 /* A parameter's values may have changed. */
 enum vgk_status vg_run_norms_parameter(struct vg_run *, int i, const float *values, struct vgk_error *);
 enum vgk_status vg_run_steps(struct vg_run *, const struct ends *, struct vgk_error *);
+/* No frame has to be measured first; frozen: goes over to constants then. */
+bool vg_run_norms_known(const struct vg_run *);
+enum vgk_status vg_run_norms_settle(struct vg_run *, struct vgk_error *);
 /* A tile's output, at (column, row), against the exact frame. */
 void vg_run_norms_compare(struct vg_run *, int column, int row, const struct vgk_frame *out);
 

@@ -3,11 +3,13 @@
  * what is lost, given up, overflows, or does not fit.
  *
  *     test-cuda-flights MODELS */
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "kernels/cuda_load.h"
 #include "kit.h"
+#include "model/run_internal.h"
 #include "nets.h"
 #include "overflow.h"
 #include "standin/counters.h"
@@ -71,13 +73,38 @@ static void tiles_free(struct tiles *t)
         free(t->in[i].data), free(t->out[i].data);
 }
 
+static bool is_first(const struct tiles *t, int i) { return !i || t->frame_of[i - 1] != t->frame_of[i]; }
+static bool is_last(const struct tiles *t, int i) { return i + 1 == t->n || t->frame_of[i + 1] != t->frame_of[i]; }
+
+/* Where there is room to compare with exact norms, each third frame is, from the second on. */
+static bool is_compared(const struct vg_run *run, const struct tiles *t, int i)
+{
+    return vg_plan_info(run->plan)->norm_errors && t->frame_of[i] % 3 == 1;
+}
+
+/* A tile that is waited for at once, to `out`. */
+static enum vgk_status run_one(struct vg_run *run, const struct tiles *t, int i, const struct vgk_frame *out, struct vgk_error *err)
+{
+    const struct vg_grid *g = vg_plan_info(run->plan)->grid;
+    struct vgk_colour colour = nets_colour(t->in[0].f.layout);
+    struct vgk_frame whole = t->out[i].f;
+    enum vgk_status s = VGK_OK;
+    whole.width = vg_axis_scale(&g->x, g->x.frame);
+    whole.height = vg_axis_scale(&g->y, g->y.frame);
+    if (is_first(t, i))
+        s = vg_run_begin(run, &t->frame[t->frame_of[i]].f, &colour, is_compared(run, t, i) ? &whole : NULL, err);
+    return s ? s : vg_run_tile(run, t->column[i], t->row[i], &t->in[i].f, &colour, out, err);
+}
+
 /* One after the other. */
 static enum vgk_status play(struct vg_run *run, struct tiles *t, struct vgk_error *err)
 {
-    struct vgk_colour colour = nets_colour(t->in[0].f.layout);
     enum vgk_status s = VGK_OK;
-    for (int i = 0; i < t->n && !s; i++)
-        s = vg_run_tile(run, t->column[i], t->row[i], &t->in[i].f, &colour, &t->out[i].f, err);
+    for (int i = 0; i < t->n && !s; i++) {
+        s = run_one(run, t, i, &t->out[i].f, err);
+        if (is_last(t, i))
+            vg_run_next(run);
+    }
     return s;
 }
 
@@ -98,7 +125,16 @@ static void spoil(struct nets_picture *p)
 /* How tiles are given: alone, cut from their frames, or each third one alone. */
 enum way { ALONE, CUT, MIXED };
 
-/* In flight; what went in is gone as soon as a tile has been started, or the last of its frame. */
+/* All that fly. */
+static enum vgk_status land(struct vg_run *run, struct nets_picture *out, int *waited, struct vgk_error *err)
+{
+    enum vgk_status s = VGK_OK;
+    while (!s && vg_run_flying(run))
+        s = vg_run_wait(run, &out[(*waited)++].f, err);
+    return s;
+}
+
+/* In flight, where that may be; what went in is gone as soon as a tile has been started, or the last of its frame. */
 static enum vgk_status fly(struct vg_run *run, const struct tiles *t, enum way way, struct nets_picture *out,
                            struct vgk_error *err)
 {
@@ -108,11 +144,18 @@ static enum vgk_status fly(struct vg_run *run, const struct tiles *t, enum way w
     struct nets_picture frame = {.data = NULL};
     int waited = 0;
     for (int i = 0; i < t->n && !s; i++) {
-        bool first = !i || t->frame_of[i - 1] != t->frame_of[i], last = i + 1 == t->n || t->frame_of[i + 1] != t->frame_of[i];
+        bool first = is_first(t, i), last = is_last(t, i);
+        if (!vg_run_flies(run) || (first && is_compared(run, t, i))) {
+            s = land(run, out, &waited, err);
+            s = s ? s : run_one(run, t, i, &out[waited++].f, err);
+            if (last)
+                vg_run_next(run);
+            continue;
+        }
         bool alone = way == ALONE || (way == MIXED && i % 3 == 1);
         struct nets_picture in = copy(&t->in[i]);
         struct vgk_frame form = t->out[i].f;
-        if (first) {
+        if (first || !frame.data) {
             number++;
             frame = copy(&t->frame[t->frame_of[i]]);
         }
@@ -120,16 +163,16 @@ static enum vgk_status fly(struct vg_run *run, const struct tiles *t, enum way w
             form.plane[k] = NULL;
         s = vg_run_start(run, t->column[i], t->row[i], alone ? &in.f : &frame.f, alone ? 0 : number, &colour, &form, err);
         spoil(&in);
-        if (last)
+        if (last) {
             spoil(&frame);
+            vg_run_next(run);
+        }
         if (!s && vg_run_flying(run) == VGK_FLIGHTS)
             s = vg_run_wait(run, &out[waited++].f, err);
     }
     if (frame.data) /* something failed */
         spoil(&frame);
-    while (!s && vg_run_flying(run))
-        s = vg_run_wait(run, &out[waited++].f, err);
-    return s;
+    return s ? s : land(run, out, &waited, err);
 }
 
 /* Bytes that differ. */
@@ -172,17 +215,17 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     struct tiles t = tiles_make(info->grid, layout, frames);
     for (int i = 0; i < t.n; i++)
         got[i] = nets_picture(layout, t.out[i].f.width, t.out[i].f.height, false);
-    expectf(play(plain.run, &t, &err) == VGK_OK, "%s", err.text);
     for (int round = 0; round < (in_tiles ? 4 : 2); round++) { /* from the second time on all of it is recorded */
         enum way way = round ? (enum way)(round - 1) : ALONE;
         for (int i = 0; i < t.n; i++)
             memset(got[i].data, 0, got[i].bytes);
+        expectf((round && info->norm_mode != VG_NORM_FROZEN) || play(plain.run, &t, &err) == VGK_OK, "%s", err.text);
         long before = standin_uploaded();
         expectf(fly(flying.run, &t, way, got, &err) == VGK_OK, "%s", err.text);
         snprintf(what, sizeof what, "%s, %d tiles of %d bands, round %d", name, t.n, info->bands, round);
         check_same(what, &t, got);
         long up = standin_uploaded() - before;
-        expectf(way != CUT || up == frames * frame_bytes(&t.frame[0].f), "%s: %ld bytes went up, expected %d frames of %ld", what,
+        expectf(way != CUT || info->norm_errors || up == frames * frame_bytes(&t.frame[0].f), "%s: %ld bytes went up, expected %d frames of %ld", what,
                 up, frames, frame_bytes(&t.frame[0].f));
     }
     /* Both ways on one run. */
@@ -190,6 +233,12 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
         memcpy(got[i].data, t.out[i].data, t.out[i].bytes);
     expectf(play(flying.run, &t, &err) == VGK_OK, "%s", err.text);
     check_same(name, &t, got);
+    struct vg_run_info one, other;
+    vg_run_info(plain.run, &one);
+    vg_run_info(flying.run, &other);
+    expect(one.frozen == other.frozen && one.frozen == (info->norm_mode == VG_NORM_FROZEN));
+    expectf(!info->norm_errors || (other.errors_frames > 0 && fabs(other.error_mean - one.error_mean) < 1e-3), "%s: %d, %d frames, %g, %g",
+            name, (int)one.errors_frames, (int)other.errors_frames, one.error_mean, other.error_mean);
     for (int i = 0; i < t.n; i++)
         free(got[i].data);
     tiles_free(&t);
@@ -219,6 +268,42 @@ static void same_bytes(void)
             check(name, m, (struct vg_plan_request){.width = 30, .height = 22}, seed % 2 ? VGK_FRAME_PACKED : VGK_FRAME_I420, 4);
         vg_model_unref(&m);
     }
+}
+
+/* Frozen norms: what is measured first is run, and flies when the norms are constants; from the file all of it does. */
+static void frozen(void)
+{
+    struct vgk_error err = {{0}};
+    struct nets n;
+    struct nets_planned p;
+    nets_begin(&n, 3);
+    int a = nets_norm(&n, nets_conv(&n, 0, (struct nets_conv){.out = 8, .kernel = 3}), 0);
+    a = nets_norm(&n, nets_conv(&n, nets_unary(&n, a, "Relu"), (struct nets_conv){.out = 3, .kernel = 3}), 0);
+    struct vg_model *m = nets_end(&n, nets_unary(&n, a, "Sigmoid"), &err);
+    struct vg_plan_request r = {.width = 36, .height = 20, .norm_mode = VG_NORM_FROZEN, .norm_frames = 2, .norm_errors = true};
+    for (int stored = 0; stored < 2; stored++) {
+        r.tile_width = r.tile_height = 0;
+        check(stored ? "stored norms" : "measured norms", m, r, VGK_FRAME_PACKED, 4);
+        r.tile_width = 28, r.tile_height = 20;
+        check(stored ? "stored norms in tiles" : "measured norms in tiles", m, r, VGK_FRAME_I420, 4);
+        if (stored)
+            break;
+        r.flights = true;
+        expect(open_plan(cuda, m, r, &p, &err) == VGK_OK);
+        struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 3);
+        struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
+        expect(!vg_run_flies(p.run));
+        expect(vg_run_start(p.run, 0, 0, &t.in[0].f, 0, &colour, &t.out[0].f, &err) == VGK_ERR_INVALID && strstr(err.text, "norms"));
+        expect(play(p.run, &t, &err) == VGK_OK && vg_run_flies(p.run));
+        const struct vg_statistics *st = vg_run_statistics(p.run);
+        int64_t counts[2] = {st->parts[0].count, st->parts[1].count};
+        expect(st->n == 2 && vg_stored_make(&m->stored, 1, st->n, 0, counts));
+        memcpy(m->stored.values, st->kept, (size_t)m->stored.total * sizeof *m->stored.values);
+        tiles_free(&t);
+        nets_unplan(&p);
+        r.flights = false;
+    }
+    vg_model_unref(&m);
 }
 
 /* The last tile of each frame overflows: it is run again while the next one is on its way. */
@@ -524,6 +609,7 @@ int main(int argc, char **argv)
     }
     kit_seed(5);
     run(same_bytes);
+    run(frozen);
     run(overflow);
     run(given_up);
     run(wrong_format);

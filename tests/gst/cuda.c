@@ -4,6 +4,7 @@
 
 #include "cuda/standin/counters.h"
 #include "pipeline.h"
+#include "time_nets.h"
 
 #define SOURCE(format) \
   "videotestsrc num-buffers=2 pattern=zone-plate kx2=8 ky2=8 ! video/x-raw,format=" format ",width=36,height=27 ! "
@@ -278,6 +279,31 @@ GST_START_TEST (test_parameters_in_flight)
 }
 GST_END_TEST;
 
+/* Frozen norms are measured on eight frames, each of which leaves at once; then frames fly, but for those that are compared. */
+GST_START_TEST (test_frozen_in_flight)
+{
+  gchar *model = time_norm_model (), *lines[] = {
+    g_strdup_printf ("vidgen device=cuda model-file=%s norm-mode=frozen norm-error-interval=0", model),
+    g_strdup_printf ("vidgen device=cuda model-file=%s norm-mode=frozen norm-error-interval=10", model)};
+
+  for (guint i = 0; i < G_N_ELEMENTS (lines); i++) {
+    GstHarness *h = gst_harness_new_parse (lines[i]);
+
+    gst_harness_set_live (h, FALSE);
+    gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=27,framerate=25/1");
+    for (guint n = 1; n <= 12; n++) {
+      fail_unless_equals_int (gst_harness_push (h, painted_frame (h, n)), GST_FLOW_OK);
+      fail_unless_equals_int (gst_harness_buffers_received (h), n <= 8 || (i == 1 && n == 10) ? n : n - 1);
+    }
+    fail_unless (gst_harness_push_event (h, gst_event_new_eos ()));
+    fail_unless_equals_int (gst_harness_buffers_received (h), 12);
+    gst_harness_teardown (h);
+    g_free (lines[i]);
+  }
+  time_remove (model);
+}
+GST_END_TEST;
+
 /* A frame's bytes go up once, of however many tiles it is; those of tiles that are no views with each tile. */
 GST_START_TEST (test_frames_go_up_once)
 {
@@ -389,6 +415,7 @@ cuda_suite (void)
   tcase_add_test (tc, test_refusals);
   tcase_add_test (tc, test_flights);
   tcase_add_test (tc, test_parameters_in_flight);
+  tcase_add_test (tc, test_frozen_in_flight);
   tcase_add_test (tc, test_frames_go_up_once);
   tcase_add_test (tc, test_no_flights_live);
   tcase_add_test (tc, test_lost);
