@@ -193,7 +193,8 @@ void vg_run_norms_compare(struct vg_run *r, int column, int row, const struct vg
     n->error_values += d.values;
     r->info.error_mean = n->error_sum / (double)n->error_values;
     r->info.error_worst = d.worst > r->info.error_worst ? d.worst : r->info.error_worst;
-    r->info.errors_frames += column == x->n - 1 && row == y->n - 1;
+    n->comparing = column < x->n - 1 || row < y->n - 1; /* who does not compare need not begin */
+    r->info.errors_frames += !n->comparing;
 }
 
 static enum vgk_status run_previous(struct vg_run *r, const struct ends *e, struct vgk_error *err)

@@ -53,6 +53,17 @@ stats_of (Play *play)
   return stats;
 }
 
+static guint64
+counter_of (Play *play, const gchar *name)
+{
+  GstStructure *stats = stats_of (play);
+  guint64 value;
+
+  fail_unless (gst_structure_get_uint64 (stats, name, &value), "%s", name);
+  gst_structure_free (stats);
+  return value;
+}
+
 static void
 expect_plan (Play *play, const gchar *text)
 {
@@ -192,6 +203,23 @@ GST_START_TEST (test_stored)
 }
 GST_END_TEST;
 
+/* One frame of so many is compared, and no other one. */
+GST_START_TEST (test_interval)
+{
+  static const gchar *const modes[] = {"previous", "thumbnail", "tile tile-width=48"};
+
+  for (guint i = 0; i < G_N_ELEMENTS (modes); i++) {
+    gchar *properties = g_strdup_printf ("norm-error-interval=4 norm-mode=%s", modes[i]);
+    Play *play = run (14, "", properties);
+
+    play_ok (play, 14);
+    fail_unless_equals_uint64 (counter_of (play, "norm-error-frames"), 3);
+    play_free (play);
+    g_free (properties);
+  }
+}
+GST_END_TEST;
+
 static Suite *
 norms_suite (void)
 {
@@ -204,6 +232,7 @@ norms_suite (void)
   tcase_add_test (tc, test_auto);
   tcase_add_test (tc, test_frozen_tiles);
   tcase_add_test (tc, test_errors);
+  tcase_add_test (tc, test_interval);
   tcase_add_test (tc, test_stored);
   return s;
 }
