@@ -19,6 +19,7 @@ gst_vidgen_runner_init (GstVidgenRunner *self, GstBaseTransform *trans, GstVidge
   self->trans = trans;
   self->planner = planner;
   gst_vidgen_window_init (&self->window, trans);
+  self->reuse.trans = trans;
   self->window.run = run;
   self->window.done = end_run;
   self->window.user = self;
@@ -52,7 +53,8 @@ drop_flight (GstVidgenRunner *self)
 {
   if (!self->flight.out)
     return;
-  gst_vidgen_engine_wait (self->engine, NULL, &self->out_info, NULL, NULL);
+  if (!self->flight.known)
+    gst_vidgen_engine_wait (self->engine, NULL, &self->out_info, NULL, NULL);
   gst_clear_buffer (&self->flight.out);
 }
 
@@ -62,6 +64,7 @@ gst_vidgen_runner_stop (GstVidgenRunner *self)
   drop_flight (self);
   gst_vidgen_window_close (&self->window);
   gst_vidgen_cuts_clear (&self->cuts);
+  gst_vidgen_reuse_forget (&self->reuse);
   g_clear_pointer (&self->engine, gst_vidgen_engine_free);
   g_clear_pointer (&self->new_values, g_free);
   GST_OBJECT_LOCK (self->trans);
@@ -113,6 +116,7 @@ start_engine (GstVidgenRunner *self, GstVidgenEngine *engine)
   gst_vidgen_runner_drain (self);
   gst_vidgen_planner_retire (self->planner, self->engine);
   self->engine = engine;
+  self->comparing = FALSE;
   ok = gst_vidgen_engine_open (engine, &self->stop, &error);
   g_free (self->new_values);
   self->new_values = g_new (gfloat, gst_vidgen_parameters_count (summary) + 1);
@@ -242,6 +246,7 @@ gst_vidgen_runner_drain (GstVidgenRunner *self)
   if (self->window.n_tiles)
     self->in_frame = FALSE; /* more tiles of the frame in work, if they come, begin it anew */
   ret = gst_vidgen_window_drain (&self->window);
+  gst_vidgen_reuse_forget (&self->reuse);
   return landed == GST_FLOW_OK ? ret : landed;
 }
 
@@ -392,7 +397,7 @@ begin_run (GstVidgenRunner *self, GstBuffer *const *in, gint64 *compared, GError
 
   if (tile && !self->engine->whole && (tile->column || tile->row))
     return TRUE;
-  compare = wants_comparison (self);
+  compare = self->comparing = wants_comparison (self);
   *compared = -g_get_monotonic_time ();
   ok = gst_vidgen_engine_begin (self->engine, &self->in_info, in, &self->out_info, &self->colour, compare, error);
   *compared += g_get_monotonic_time ();
@@ -431,6 +436,25 @@ fail (GstVidgenRunner *self, GError *error)
   return GST_FLOW_FLUSHING;
 }
 
+/* Does a run that begins now take part in reuse-static?  One that is compared is done in full. */
+static gboolean
+reuses (GstVidgenRunner *self)
+{
+  gboolean wanted = gst_vidgen_planner_reuses_static (self->planner);
+
+  if (!wanted)
+    gst_vidgen_reuse_forget (&self->reuse);
+  return wanted && !self->comparing;
+}
+
+static void
+count_reused (GstVidgenRunner *self)
+{
+  GST_OBJECT_LOCK (self->trans);
+  self->stats.reused++;
+  GST_OBJECT_UNLOCK (self->trans);
+}
+
 /* A tile has been run; `time` of what passed since it began is the run's. */
 static void
 count_tile (GstVidgenRunner *self, gint64 began, gint64 time)
@@ -452,12 +476,25 @@ run (gpointer user, GstBuffer *const *in, GstBuffer *const *out)
   GstVidgenRunner *self = user;
   gint64 began = g_get_monotonic_time (), compared = 0;
   GError *error = NULL;
+  gboolean reuse;
 
   if (!check_size (self))
     return GST_FLOW_ERROR;
-  if (!begin_run (self, in, &compared, &error) || !gst_vidgen_engine_run (self->engine, gst_buffer_get_vidgen_tile_meta (in[0]), &self->in_info, in,
+  if (!begin_run (self, in, &compared, &error))
+    return fail (self, error);
+  reuse = reuses (self);
+  if (reuse && gst_vidgen_reuse_knows (&self->reuse, self->engine, &self->in_info, in) &&
+      gst_vidgen_reuse_give (&self->reuse, self->engine, in, &self->out_info, out)) {
+    count_reused (self);
+    return GST_FLOW_OK;
+  }
+  if (reuse)
+    gst_vidgen_reuse_keep_in (&self->reuse, self->engine, in);
+  if (!gst_vidgen_engine_run (self->engine, gst_buffer_get_vidgen_tile_meta (in[0]), &self->in_info, in,
           &self->out_info, out, &self->colour, &error))
     return fail (self, error);
+  if (reuse)
+    gst_vidgen_reuse_keep_out (&self->reuse, self->engine, &self->out_info, out);
   began += compared;
   count_tile (self, began, g_get_monotonic_time () - began);
   return GST_FLOW_OK;
@@ -534,12 +571,16 @@ arrive (GstVidgenRunner *self, GstBuffer **out)
   *out = NULL;
   if (!buffer)
     return GST_FLOW_OK;
-  if (!gst_vidgen_engine_wait (
-          self->engine, gst_buffer_get_vidgen_tile_meta (buffer), &self->out_info, buffer, &error)) {
+  if (self->flight.known) {
+    count_reused (self);
+  } else if (gst_vidgen_engine_wait (
+                 self->engine, gst_buffer_get_vidgen_tile_meta (buffer), &self->out_info, buffer, &error)) {
+    gst_vidgen_reuse_keep_out (&self->reuse, self->engine, &self->out_info, &buffer);
+    count_tile (self, self->flight.began, self->flight.time + g_get_monotonic_time () - began);
+  } else {
     gst_buffer_unref (buffer);
     return fail (self, error);
   }
-  count_tile (self, self->flight.began, self->flight.time + g_get_monotonic_time () - began);
   if (self->flight.last)
     end_run (self, 1);
   *out = buffer;
@@ -555,13 +596,37 @@ gst_vidgen_runner_land (GstVidgenRunner *self)
   return out ? gst_pad_push (GST_BASE_TRANSFORM_SRC_PAD (self->trans), out) : ret;
 }
 
+/* What this buffer gives is known already: it leaves when its turn comes.  Takes `next`. */
+static GstFlowReturn
+fly_known (GstVidgenRunner *self, GstBuffer *in, GstBuffer *next, GstBuffer **out)
+{
+  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (in);
+  gboolean last = is_last (self, tile);
+  GstFlowReturn ret = arrive (self, out); /* the result may be that of what is on its way */
+
+  if (ret == GST_FLOW_OK && !gst_vidgen_reuse_give (&self->reuse, self->engine, &in, &self->out_info, &next)) {
+    gst_clear_buffer (out);
+    ret = fail (self,
+        g_error_new_literal (
+            GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_WRITE, "The memory for a frame cannot be written to."));
+  }
+  if (ret != GST_FLOW_OK) {
+    gst_buffer_unref (next);
+    return ret;
+  }
+  self->flight.out = next;
+  self->flight.last = last;
+  self->flight.known = TRUE;
+  return GST_FLOW_OK;
+}
+
 GstFlowReturn
 gst_vidgen_runner_fly (GstVidgenRunner *self, GstBuffer *in, GstBuffer **out)
 {
   const GstVidgenTileMeta *tile = in ? gst_buffer_get_vidgen_tile_meta (in) : NULL;
   GstBuffer *next = NULL;
   GError *error = NULL;
-  gboolean started, last;
+  gboolean started, last, reuse;
   gint64 began, time;
   GstFlowReturn ret;
 
@@ -576,20 +641,30 @@ gst_vidgen_runner_fly (GstVidgenRunner *self, GstBuffer *in, GstBuffer **out)
     gst_clear_buffer (&next);
     return ret;
   }
+  reuse = reuses (self);
+  if (reuse && gst_vidgen_reuse_knows (&self->reuse, self->engine, &self->in_info, &in)) {
+    ret = fly_known (self, in, next, out);
+    gst_buffer_unref (in);
+    return ret;
+  }
   began = g_get_monotonic_time ();
   started = gst_vidgen_engine_start (
       self->engine, tile, &self->in_info, in, self->frames, &self->out_info, &self->colour, &error);
   time = g_get_monotonic_time () - began;
   last = started && is_last (self, tile);
-  gst_buffer_unref (in);
   if (started) {
     ret = arrive (self, out);
+    if (reuse)
+      gst_vidgen_reuse_keep_in (&self->reuse, self->engine, &in);
+    gst_buffer_unref (in);
     self->flight.out = next;
     self->flight.last = last;
+    self->flight.known = FALSE;
     self->flight.began = began;
     self->flight.time = time;
     return ret;
   }
+  gst_buffer_unref (in);
   gst_buffer_unref (next);
   /* The one before is not to blame: its own error, if it has one, comes first. */
   ret = gst_vidgen_runner_land (self);

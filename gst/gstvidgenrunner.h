@@ -12,6 +12,7 @@
 
 #include "gstvidgencuts.h"
 #include "gstvidgenplanner.h"
+#include "gstvidgenreuse.h"
 #include "gstvidgenstats.h"
 #include "gstvidgenwindow.h"
 
@@ -35,9 +36,11 @@ typedef struct
   struct {
     GstBuffer *out; /* on its way, NULL = none; its result leaves when the next one is on its way, too */
     gboolean last;  /* tile of its frame */
+    gboolean known; /* it is no flight: its result was copied */
     gint64 began, time; /* when it was started, how long that took */
   } flight;
   GstVidgenCuts cuts;
+  GstVidgenReuse reuse;
   GstVideoInfo in_info, out_info;
   gboolean in_cuda, out_cuda; /* the caps of both sides say CUDA memory */
   GstVideoColorimetry colorimetry;
@@ -53,6 +56,7 @@ typedef struct
   gboolean ran; /* since the last frame, or window, was complete: */
   gint64 run_began, run_time;
   guint runs; /* begun, since one was compared with exact norms */
+  gboolean comparing; /* the one that began last is */
   gfloat *new_values; /* room for a copy of values */
   gboolean warned_foreign;
 } GstVidgenRunner;

@@ -118,7 +118,13 @@ static enum vgk_status settle(struct vg_run *r, struct vgk_error *err)
         vg_statistics_mean(s);
     enum vgk_status status = give(r, err);
     r->info.frozen = !status;
+    r->info.version++;
     return status;
+}
+
+static void follow(struct vg_run *r, float weight)
+{
+    r->info.version += vg_statistics_follow(&r->norms.statistics, weight);
 }
 
 static bool measures(const struct vg_run *r) { return r->plan->norms.mode == VG_NORM_FROZEN && !r->info.frozen; }
@@ -128,8 +134,10 @@ static bool in_tiles(const struct vg_plan *p) { return p->grid.x.n * p->grid.y.n
 static enum vgk_status run_exact(struct vg_run *r, const struct ends *e, struct vgk_error *err)
 {
     enum vgk_status s = vg_run_program(r, &r->exact, e, err);
-    if (!s && measures(r) && !(s = fetch(r, &r->exact, err)))
+    if (!s && measures(r) && !(s = fetch(r, &r->exact, err))) {
         vg_statistics_add(&r->norms.statistics);
+        r->info.version++; /* one frame nearer to the end of measuring */
+    }
     return s;
 }
 
@@ -149,7 +157,7 @@ static enum vgk_status run_small(struct vg_run *r, const struct vgk_frame *in, c
     s = s ? s : fetch(r, &r->small, err);
     if (s)
         return s;
-    vg_statistics_follow(&r->norms.statistics, 1);
+    follow(r, 1);
     return give(r, err);
 }
 
@@ -167,7 +175,7 @@ enum vgk_status vg_run_begin(struct vg_run *r, const struct vgk_frame *in, const
         struct ends e = vg_run_ends(r, 0, 0, in, colour, NULL);
         if ((s = run_exact(r, &e, err)))
             return s;
-        vg_statistics_follow(&n->statistics, 1);
+        follow(r, 1);
         s = give(r, err);
     } else if (!s && compare && p->norms.errors && !measures(r)) {
         n->frame = vg_frame_like(compare, compare->width, compare->height, frames(r) + p->norms.frame_at);
@@ -218,7 +226,8 @@ static enum vgk_status run_previous(struct vg_run *r, const struct ends *e, stru
     n->kept = !s;
     if (s)
         return s;
-    vg_statistics_follow(&n->statistics, again ? 1 : SMOOTHING);
+    r->info.version += again; /* the same frame is not done exactly again */
+    follow(r, again ? 1 : SMOOTHING);
     return give(r, err);
 }
 
