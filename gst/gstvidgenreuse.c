@@ -2,6 +2,7 @@
 #include "gstvidgenreuse.h"
 
 #include "gstvidgencuda.h"
+#include "gstvidgenframe.h"
 #include "gstvidgenview.h"
 
 typedef struct vidgen_reuse_place Place;
@@ -84,6 +85,20 @@ memory_of (GstBuffer *buffer)
 }
 
 static gboolean
+is_same_on_device (const GstVidgenEngine *engine, const GstVideoFrame *before, const GstVideoFrame *now)
+{
+  struct vgk_frame a, b;
+  bool same = false;
+
+  gst_vidgen_frame_from_video (before, &a);
+  gst_vidgen_frame_from_video (now, &b);
+  gst_vidgen_cuda_push (engine->context);
+  engine->backend->frame_same (engine->device, &a, &b, &same, NULL); /* if it fails, the run will tell why */
+  gst_vidgen_cuda_pop (engine->context);
+  return same;
+}
+
+static gboolean
 is_same_frame (const GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *before, GstBuffer *now)
 {
   const GstMapFlags flags = GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF;
@@ -102,6 +117,8 @@ is_same_frame (const GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffe
      * wrapped anew, somebody may have, and what was there before is nowhere to compare with. */
     if (pa.data[0] == pb.data[0])
       same = memory_of (before) == memory_of (now);
+    else if (gst_vidgen_frame_on_device (&a) && gst_vidgen_frame_on_device (&b))
+      same = is_same_on_device (engine, &a, &b);
     else if (!gst_vidgen_frame_on_device (&a) && !gst_vidgen_frame_on_device (&b))
       same = vg_same_rect (&layout, &pa, &pb, info->width, info->height);
     gst_vidgen_cuda_unmap (&b);

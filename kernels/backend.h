@@ -110,6 +110,11 @@ struct vgk_backend {
                                    const float low[3], const float high[3], const struct vgk_frame *alpha,
                                    const struct vgk_frame *dst, void *scratch, int *nonfinite, struct vgk_error *);
 
+    /* Whether two frames of one layout and size in the device's memory, both complete, are the same bytes, what is between
+     * rows left out.  It waits for nothing that is computed.  NULL: there are no such frames. */
+    enum vgk_status (*frame_same)(struct vgk_device *, const struct vgk_frame *, const struct vgk_frame *, bool *same,
+                                  struct vgk_error *);
+
     /* Tiles in flight: while one is computed, the next goes up to the device and the one before comes down, and nobody waits
      * but for a whole tile.  All NULL where there is nothing to gain by that.
      * flight_bytes: what flights_open wants of the device's memory (`memory`, the caller's) for frames of up to this size;

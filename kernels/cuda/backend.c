@@ -68,6 +68,10 @@ static void cuda_close(struct vgk_device **dev)
     vgk_cuda_enter(d);
     if (d->stream)
         cudaStreamDestroy(d->stream);
+    if (d->aside)
+        cudaStreamDestroy(d->aside);
+    cudaFree(d->differ);
+    cudaFreeHost(d->host_differ);
     cudaFree(d->flags);
     cudaFreeHost(d->host_flags);
     while (d->blocks) {
@@ -88,6 +92,9 @@ static enum vgk_status start(struct vgk_device *d, struct vgk_error *err)
     VGK_CUDA_TRY(cudaMalloc((void **)&d->flags, sizeof *d->flags), err);
     VGK_CUDA_TRY(cudaHostAlloc((void **)&d->host_flags, sizeof *d->host_flags, 0), err);
     VGK_CUDA_TRY(cudaMemsetAsync(d->flags, 0, sizeof *d->flags, d->stream), err);
+    VGK_CUDA_TRY(cudaStreamCreateWithFlags(&d->aside, cudaStreamNonBlocking), err);
+    VGK_CUDA_TRY(cudaMalloc((void **)&d->differ, sizeof *d->differ), err);
+    VGK_CUDA_TRY(cudaHostAlloc((void **)&d->host_differ, sizeof *d->host_differ, 0), err);
     return VGK_OK;
 }
 
@@ -293,6 +300,7 @@ __attribute__((visibility("default"))) const struct vgk_backend vgk_cuda = {
     .frame_scratch = vgk_cuda_frame_scratch,
     .frame_read = vgk_cuda_frame_read,
     .frame_write = vgk_cuda_frame_write,
+    .frame_same = vgk_cuda_frame_same,
     .flight_bytes = vgk_cuda_flight_bytes,
     .flights_open = vgk_cuda_flights_open,
     .flights_close = vgk_cuda_flights_close,

@@ -58,6 +58,16 @@ cudaError_t vgk_cu_take(const struct vgk_op *, struct vgk_cu_flags *, cudaStream
 cudaError_t vgk_cu_scatter(const struct vgk_op *, struct vgk_cu_flags *, cudaStream_t);
 cudaError_t vgk_cu_range(const struct vgk_op *, cudaStream_t);
 
+/* pictures.cu: two frames of one layout and size, by planes of bytes; addresses are the device's */
+struct vgk_cu_pictures {
+    uint8_t *a[3];
+    const uint8_t *b[3];
+    ptrdiff_t a_stride[3], b_stride[3];
+    int64_t bytes[3], rows[3]; /* of a row; of the plane, 0 = none */
+};
+/* *differ is 0, and is not if they differ. */
+cudaError_t vgk_cu_same(const struct vgk_cu_pictures *, int *differ, cudaStream_t);
+
 /* frame.cu: planes are device addresses */
 cudaError_t vgk_cu_frame_read(const struct vgk_frame *, const struct vgk_matrix *, const struct vgk_tensor *,
                               cudaStream_t);

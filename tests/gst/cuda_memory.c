@@ -220,6 +220,107 @@ GST_START_TEST (test_time)
 }
 GST_END_TEST;
 
+/* ---- reuse-static ---- */
+
+/* A frame of noise in this context. */
+static GstBuffer *
+frame_in (GstCudaContext *context, GstCaps *caps, guint seed)
+{
+  GstBufferPool *pool = gst_cuda_buffer_pool_new (context);
+  GstStructure *config = gst_buffer_pool_get_config (pool);
+  GstVideoInfo info;
+  GstVideoFrame from, to;
+  GstBuffer *buffer, *noise;
+
+  fail_unless (gst_video_info_from_caps (&info, caps));
+  gst_buffer_pool_config_add_option (config, GST_BUFFER_POOL_OPTION_VIDEO_META);
+  gst_buffer_pool_config_set_params (config, caps, info.size, 0, 0);
+  fail_unless (gst_buffer_pool_set_config (pool, config) && gst_buffer_pool_set_active (pool, TRUE));
+  fail_unless_equals_int (gst_buffer_pool_acquire_buffer (pool, &buffer, NULL), GST_FLOW_OK);
+  noise = frames_new (&info, seed, 0, FALSE);
+  fail_unless (gst_video_frame_map (&from, &info, noise, GST_MAP_READ));
+  fail_unless (gst_video_frame_map (&to, &info, buffer, GST_MAP_WRITE));
+  gst_video_frame_copy (&to, &from);
+  gst_video_frame_unmap (&to);
+  gst_video_frame_unmap (&from);
+  gst_buffer_copy_into (buffer, noise, GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS, 0, -1);
+  gst_buffer_unref (noise);
+  gst_buffer_pool_set_active (pool, FALSE);
+  gst_object_unref (pool);
+  return buffer;
+}
+
+static GstCaps *
+caps_in_cuda (const gchar *format, gint width, gint height)
+{
+  GstCaps *caps = frames_caps (format, width, height);
+
+  gst_caps_set_features (caps, 0, gst_caps_features_new ("memory:CUDAMemory", NULL));
+  return caps;
+}
+
+/* Frames of these seeds; what comes out, and how often the model ran. */
+static GPtrArray *
+run_static (const gchar *format, const gchar *element, gboolean reuse, gint *copies, guint64 *tiles)
+{
+  static const guint seeds[] = {1, 1, 3, 3, 3, 1};
+  gchar *line = g_strdup_printf ("%s name=v device=cuda model-file=upscale2x reuse-static=%d", element, reuse);
+  GstHarness *h = gst_harness_new_parse (line);
+  GstElement *v = gst_harness_find_element (h, element);
+  GstCudaContext *context = gst_cuda_context_new (0);
+  GstCaps *caps = caps_in_cuda (format, 36, 28);
+  GPtrArray *out = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_buffer_unref);
+
+  gst_harness_set_caps (h, gst_caps_ref (caps), caps_in_cuda (format, 72, 56));
+  *copies = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (seeds); i++) {
+    GstBuffer *in = frame_in (context, caps, seeds[i]);
+
+    GST_BUFFER_FLAG_UNSET (in, GST_BUFFER_FLAG_DISCONT);
+    *copies -= gstdriver_copies ();
+    fail_unless_equals_int (gst_harness_push (h, in), GST_FLOW_OK);
+    *copies += gstdriver_copies ();
+    g_ptr_array_add (out, gst_harness_pull (h));
+  }
+  *tiles = stat_of (v, "tiles");
+  fail_unless_equals_uint64 (*tiles + stat_of (v, "tiles-reused"), G_N_ELEMENTS (seeds));
+  gst_object_unref (v);
+  gst_harness_teardown (h);
+  gst_object_unref (context);
+  gst_caps_unref (caps);
+  g_free (line);
+  return out;
+}
+
+/* Compared, kept and given where they lie. */
+GST_START_TEST (test_reuse)
+{
+  static const gchar *const formats[] = {"I420", "NV12", "RGB", "ARGB", "GBR"};
+
+  for (guint i = 0; i < G_N_ELEMENTS (formats); i++) {
+    const gchar *element = i % 2 ? "vidgen" : "vidgenmodel";
+    GstVideoInfo info = frames_info (formats[i], 72, 56);
+    guint64 tiles, all;
+    gint copies, none;
+    GPtrArray *with = run_static (formats[i], element, TRUE, &copies, &tiles),
+              *without = run_static (formats[i], element, FALSE, &none, &all);
+
+    fail_unless_equals_uint64 (tiles, 3);
+    fail_unless_equals_uint64 (all, 6);
+    fail_unless_equals_int (none, 6); /* what the test wrote on the host goes up */
+    fail_unless_equals_int (copies, none);
+    for (guint n = 0; n < with->len; n++) {
+      gchar *differ = frames_differ (&info, g_ptr_array_index (with, n), g_ptr_array_index (without, n));
+
+      fail_unless (!differ, "%s, frame %u: %s", formats[i], n, differ);
+    }
+    g_ptr_array_unref (with);
+    g_ptr_array_unref (without);
+  }
+  expect_no_contexts ();
+}
+GST_END_TEST;
+
 /* ---- contexts ---- */
 
 static GstPadProbeReturn
@@ -325,43 +426,6 @@ GST_START_TEST (test_any_order)
   }
 }
 GST_END_TEST;
-
-/* A frame of noise in this context. */
-static GstBuffer *
-frame_in (GstCudaContext *context, GstCaps *caps, guint seed)
-{
-  GstBufferPool *pool = gst_cuda_buffer_pool_new (context);
-  GstStructure *config = gst_buffer_pool_get_config (pool);
-  GstVideoInfo info;
-  GstVideoFrame from, to;
-  GstBuffer *buffer, *noise;
-
-  fail_unless (gst_video_info_from_caps (&info, caps));
-  gst_buffer_pool_config_add_option (config, GST_BUFFER_POOL_OPTION_VIDEO_META);
-  gst_buffer_pool_config_set_params (config, caps, info.size, 0, 0);
-  fail_unless (gst_buffer_pool_set_config (pool, config) && gst_buffer_pool_set_active (pool, TRUE));
-  fail_unless_equals_int (gst_buffer_pool_acquire_buffer (pool, &buffer, NULL), GST_FLOW_OK);
-  noise = frames_new (&info, seed, 0, FALSE);
-  fail_unless (gst_video_frame_map (&from, &info, noise, GST_MAP_READ));
-  fail_unless (gst_video_frame_map (&to, &info, buffer, GST_MAP_WRITE));
-  gst_video_frame_copy (&to, &from);
-  gst_video_frame_unmap (&to);
-  gst_video_frame_unmap (&from);
-  gst_buffer_copy_into (buffer, noise, GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS, 0, -1);
-  gst_buffer_unref (noise);
-  gst_buffer_pool_set_active (pool, FALSE);
-  gst_object_unref (pool);
-  return buffer;
-}
-
-static GstCaps *
-caps_in_cuda (const gchar *format, gint width, gint height)
-{
-  GstCaps *caps = frames_caps (format, width, height);
-
-  gst_caps_set_features (caps, 0, gst_caps_features_new ("memory:CUDAMemory", NULL));
-  return caps;
-}
 
 static GstCudaContext *
 context_of (GstBuffer *buffer)
@@ -690,6 +754,7 @@ cuda_memory_suite (void)
   tcase_add_test (tc, test_budget);
   tcase_add_test (tc, test_in_flight);
   tcase_add_test (tc, test_time);
+  tcase_add_test (tc, test_reuse);
   tcase_add_test (tc, test_one_context);
   tcase_add_test (tc, test_any_order);
   tcase_add_test (tc, test_adoption);
