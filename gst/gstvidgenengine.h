@@ -31,7 +31,8 @@ typedef struct
   guint serial;          /* of the parameters that the run has, 0 = its defaults */
   GstVideoFrame *mapped; /* room for a window's frames, in and out */
   struct vgk_frame *frames;
-  GstBuffer **fetched;   /* room for a window's frames on the host, where they are needed there */
+  guint8 *points;        /* room for the brightness of a frame on the device; NULL until it is wanted */
+  gsize n_points;
 } GstVidgenEngine;
 
 typedef enum
@@ -88,6 +89,14 @@ gboolean gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMe
     GstBuffer *in, guint64 frame, const GstVideoInfo *out_info, const struct vgk_colour *colour, GError **error);
 gboolean gst_vidgen_engine_wait (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *out_info,
     GstBuffer *out, GError **error);
+
+/* Of a frame on the device: the brightness of so many points, always as many, as a frame on the host in its place.  FALSE:
+ * the device failed. */
+gboolean gst_vidgen_engine_brightness (GstVidgenEngine *engine, struct vgk_frame *frame, gint width, gint height);
+
+/* As vg_fade, where both lie on the device.  FALSE: they do not, or it failed. */
+gboolean gst_vidgen_engine_fade (GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *later, GstBuffer *earlier,
+    gint i, gint n);
 
 G_END_DECLS
 

@@ -3,8 +3,8 @@
  * comes again, that is copied, and nothing runs.
  *
  * The same: all frames of the window byte for byte, halo and alpha included, and the version of the run (struct
- * vg_run_info).  Frames are kept by reference, and they are the last ones, even where those before were the same, so that
- * no more than a window's are held.  Results are copies: what leaves is nobody else's. */
+ * vg_run_info).  Frames are kept by reference, and they are the last ones, even where those before were the same, so
+ * that no more than a window's are held.  Results are copies: what leaves is nobody else's. */
 #ifndef GST_VIDGEN_REUSE_H
 #define GST_VIDGEN_REUSE_H
 

@@ -12,6 +12,7 @@ GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
 
 static GstFlowReturn run (gpointer user, GstBuffer *const *in, GstBuffer *const *out);
 static void end_run (gpointer user, gint frames);
+static gboolean fade (gpointer user, GstBuffer *later, GstBuffer *earlier, gint i, gint n);
 
 void
 gst_vidgen_runner_init (GstVidgenRunner *self, GstBaseTransform *trans, GstVidgenPlanner *planner)
@@ -20,6 +21,7 @@ gst_vidgen_runner_init (GstVidgenRunner *self, GstBaseTransform *trans, GstVidge
   self->planner = planner;
   gst_vidgen_window_init (&self->window, trans);
   self->reuse.trans = trans;
+  self->window.fade = fade;
   self->window.run = run;
   self->window.done = end_run;
   self->window.user = self;
@@ -39,7 +41,7 @@ gst_vidgen_runner_start (GstVidgenRunner *self)
   gst_video_info_init (&self->in_info);
   g_atomic_int_set (&self->stop, FALSE);
   self->asked = self->in_frame = self->discont = self->late = self->ran = self->warned_foreign = FALSE;
-  gst_vidgen_cuts_reset (&self->cuts);
+  vg_scenecut_reset (&self->scene);
   GST_OBJECT_LOCK (self->trans);
   memset (&self->stats, 0, sizeof self->stats);
   self->live = FALSE;
@@ -63,7 +65,6 @@ gst_vidgen_runner_stop (GstVidgenRunner *self)
 {
   drop_flight (self);
   gst_vidgen_window_close (&self->window);
-  gst_vidgen_cuts_clear (&self->cuts);
   gst_vidgen_reuse_forget (&self->reuse);
   g_clear_pointer (&self->engine, gst_vidgen_engine_free);
   g_clear_pointer (&self->new_values, g_free);
@@ -211,7 +212,6 @@ gst_vidgen_runner_set_caps (GstVidgenRunner *self, GstCaps *caps)
       !gst_vidgen_planner_has_planned (self->planner))
     return TRUE;
   gst_vidgen_runner_end_sequence (self);
-  gst_vidgen_cuts_clear (&self->cuts);
   self->in_info = info;
   self->in_cuda = in_cuda;
   self->asked = self->asked || gst_vidgen_planner_has_planned (self->planner);
@@ -257,7 +257,7 @@ gst_vidgen_runner_end_sequence (GstVidgenRunner *self)
 
   if (self->engine && self->engine->run)
     vg_run_reset (self->engine->run);
-  gst_vidgen_cuts_reset (&self->cuts);
+  vg_scenecut_reset (&self->scene);
   self->ran = FALSE;
   return ret;
 }
@@ -324,12 +324,12 @@ static gboolean
 is_cut (GstVidgenRunner *self, GstBuffer *buffer, const GstVidgenTileMeta *tile)
 {
   if (!gst_vidgen_planner_wants_cuts (self->planner, self->engine)) {
-    gst_vidgen_cuts_reset (&self->cuts);
+    vg_scenecut_reset (&self->scene);
     return FALSE;
   }
-  if (!gst_vidgen_cuts_next (&self->cuts, tile, &self->in_info, buffer, self->engine->context))
+  if (!gst_vidgen_cuts_next (&self->scene, tile, &self->in_info, buffer, self->engine))
     return FALSE;
-  GST_DEBUG_OBJECT (self->trans, "scene cut, correlation %.2f", (gdouble) self->cuts.scene.correlation);
+  GST_DEBUG_OBJECT (self->trans, "scene cut, correlation %.2f", (gdouble) self->scene.correlation);
   GST_OBJECT_LOCK (self->trans);
   self->stats.cuts++;
   GST_OBJECT_UNLOCK (self->trans);
@@ -371,8 +371,7 @@ wants_comparison (GstVidgenRunner *self)
   guint interval = gst_vidgen_planner_error_interval (self->planner);
   gboolean time = TRUE;
 
-  /* What comes out is compared on the host. */
-  if (!interval || self->out_cuda || !gst_vidgen_engine_info (self->engine)->norm_errors || ++self->runs < interval)
+  if (!interval || !gst_vidgen_engine_info (self->engine)->norm_errors || ++self->runs < interval)
     return FALSE;
   GST_OBJECT_LOCK (self->trans);
   if (self->live && GST_VIDEO_INFO_FPS_N (&self->in_info) > 0) {
@@ -498,6 +497,15 @@ run (gpointer user, GstBuffer *const *in, GstBuffer *const *out)
   began += compared;
   count_tile (self, began, g_get_monotonic_time () - began);
   return GST_FLOW_OK;
+}
+
+/* On the device, where frames lie there. */
+static gboolean
+fade (gpointer user, GstBuffer *later, GstBuffer *earlier, gint i, gint n)
+{
+  GstVidgenRunner *self = user;
+
+  return self->out_cuda && gst_vidgen_engine_fade (self->engine, &self->out_info, later, earlier, i, n);
 }
 
 /* A frame's, or a window's, last tile has been run, and so many frames leave. */

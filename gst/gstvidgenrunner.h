@@ -39,7 +39,7 @@ typedef struct
     gboolean known; /* it is no flight: its result was copied */
     gint64 began, time; /* when it was started, how long that took */
   } flight;
-  GstVidgenCuts cuts;
+  struct vg_scenecut scene;
   GstVidgenReuse reuse;
   GstVideoInfo in_info, out_info;
   gboolean in_cuda, out_cuda; /* the caps of both sides say CUDA memory */

@@ -36,6 +36,8 @@ typedef struct
   GstBaseTransform *trans; /* not a reference: makes output buffers, and pushes them */
   GstVidgenWindowRun run;
   GstVidgenWindowDone done;
+  /* Fades on the device, as vg_fade does; FALSE: on the host, please.  NULL: never. */
+  gboolean (*fade) (gpointer user, GstBuffer *later, GstBuffer *earlier, gint i, gint n);
   gpointer user;                          /* theirs */
   const GstVideoInfo *in_info, *out_info; /* of buffers */
 

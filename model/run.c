@@ -471,9 +471,7 @@ enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct 
             s = vg_fill(p, at, &r->rescue.inputs[time], err);
         s = s ? s : vg_run_steps(r, &e, err);
     }
-    if (!s)
-        vg_run_norms_compare(r, column, row, out);
-    return s;
+    return s ? s : vg_run_norms_compare(r, column, row, out, err);
 }
 
 enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,

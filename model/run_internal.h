@@ -103,6 +103,7 @@ void vg_run_norms_close(struct vg_run *);
 enum vgk_status vg_run_norms_parameter(struct vg_run *, int i, const float *values, struct vgk_error *);
 enum vgk_status vg_run_steps(struct vg_run *, const struct ends *, struct vgk_error *);
 /* A tile's output, at (column, row), against the exact frame. */
-void vg_run_norms_compare(struct vg_run *, int column, int row, const struct vgk_frame *out);
+enum vgk_status vg_run_norms_compare(struct vg_run *, int column, int row, const struct vgk_frame *out,
+                                     struct vgk_error *);
 
 #endif
