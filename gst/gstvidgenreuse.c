@@ -148,9 +148,10 @@ static gboolean
 make_room (GstVidgenReuse *self, GstBuffer **result)
 {
   GstBufferPool *pool = *result ? NULL : gst_base_transform_get_buffer_pool (self->trans);
+  GstBufferPoolAcquireParams params = {.flags = GST_BUFFER_POOL_ACQUIRE_FLAG_DONTWAIT}; /* it may know nothing of us yet */
 
   if (pool) {
-    gst_buffer_pool_acquire_buffer (pool, result, NULL);
+    gst_buffer_pool_acquire_buffer (pool, result, &params);
     gst_object_unref (pool);
   }
   return *result != NULL;
