@@ -304,25 +304,3 @@ gst_vidgen_cuda_pool_new (GstCaps *caps, const GstVideoInfo *info, guint min, Gs
 }
 
 #endif
-
-gboolean
-gst_vidgen_cuda_fetch (GstVideoFrame *frame, GstBuffer **room)
-{
-  GstVideoFrame host;
-  GstVideoInfo info;
-
-  /* Without the device's padding. */
-  gst_video_info_set_format (
-      &info, GST_VIDEO_FRAME_FORMAT (frame), GST_VIDEO_FRAME_WIDTH (frame), GST_VIDEO_FRAME_HEIGHT (frame));
-  if (!*room)
-    *room = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&info), NULL);
-  if (!*room || !gst_video_frame_map (&host, &info, *room, GST_MAP_READWRITE))
-    return FALSE;
-  if (!gst_vidgen_cuda_copy (&host, frame)) {
-    gst_video_frame_unmap (&host);
-    return FALSE;
-  }
-  gst_vidgen_cuda_unmap (frame);
-  *frame = host;
-  return TRUE;
-}

@@ -73,10 +73,6 @@ gboolean gst_vidgen_frame_on_device (const GstVideoFrame *frame);
 /* Between mapped frames of one format and size, wherever they lie; done when it returns. */
 gboolean gst_vidgen_cuda_copy (const GstVideoFrame *to, const GstVideoFrame *from);
 
-/* Takes the place of a frame that is mapped on the device: a copy in *room, which is made when it is NULL.  FALSE: the
- * frame is as it was. */
-gboolean gst_vidgen_cuda_fetch (GstVideoFrame *frame, GstBuffer **room);
-
 /* ---- pools (gstvidgenpool.h chooses) ---- */
 
 /* Does it give memory of this context? */

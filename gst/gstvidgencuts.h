@@ -4,25 +4,14 @@
 #define GST_VIDGEN_CUTS_H
 
 #include "../model/scenecut.h"
-#include "gstvidgentilemeta.h"
+#include "gstvidgenengine.h"
 
 G_BEGIN_DECLS
 
-typedef struct
-{
-  struct vg_scenecut scene;
-  GstBuffer *fetched; /* room for a frame on the host */
-} GstVidgenCuts;
-
-/* The next frame is a first one. */
-void gst_vidgen_cuts_reset (GstVidgenCuts *self);
-/* Frames of other caps come: gives the room back. */
-void gst_vidgen_cuts_clear (GstVidgenCuts *self);
-
 /* Is the next frame another scene than the one before?  It is the tile's, where that lies on the host, else the buffer,
- * of info and, on the device, of the context. */
-gboolean gst_vidgen_cuts_next (GstVidgenCuts *self, const GstVidgenTileMeta *tile, const GstVideoInfo *info,
-    GstBuffer *buffer, GstObject *context);
+ * of info; frames of the engine's context are looked at on its device. */
+gboolean gst_vidgen_cuts_next (struct vg_scenecut *scene, const GstVidgenTileMeta *tile, const GstVideoInfo *info,
+    GstBuffer *buffer, GstVidgenEngine *engine);
 
 G_END_DECLS
 

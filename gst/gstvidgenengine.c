@@ -73,6 +73,9 @@ unmake (GstVidgenEngine *engine)
   gst_vidgen_cuda_push (engine->context);
   vg_run_close (&engine->run);
   vg_plan_free (&engine->plan);
+  if (engine->points)
+    engine->backend->host_free (engine->device, engine->points, engine->n_points);
+  engine->points = NULL;
   if (engine->device)
     engine->backend->close (&engine->device);
   gst_vidgen_cuda_pop (engine->context);
@@ -131,7 +134,6 @@ gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const str
   n = vg_plan_info (engine->plan)->window + vg_plan_info (engine->plan)->emit;
   engine->mapped = g_new (GstVideoFrame, n);
   engine->frames = g_new (struct vgk_frame, n);
-  engine->fetched = g_new0 (GstBuffer *, vg_plan_info (engine->plan)->window);
   for (gint k = 0; k < VGK_FLIGHTS; k++) {
     engine->flight[k].buffers = g_new0 (GstBuffer *, n);
     engine->flight[k].mapped = g_new (GstVideoFrame, n);
@@ -198,10 +200,6 @@ gst_vidgen_engine_free (GstVidgenEngine *engine)
 {
   if (!engine)
     return;
-  if (engine->plan)
-    for (gint i = 0; engine->fetched && i < vg_plan_info (engine->plan)->window; i++)
-      gst_clear_buffer (&engine->fetched[i]);
-  g_free (engine->fetched);
   unmake (engine);
   gst_clear_object (&engine->context);
   vg_model_unref (&engine->model);
@@ -301,22 +299,6 @@ map_window (GstVidgenEngine *engine, const GstVideoInfo *in_info, GstBuffer *con
   return FALSE;
 }
 
-/* Frames that were mapped on the device are taken to the host. */
-static gboolean
-fetch_frames (GstVidgenEngine *engine, gint n, GError **error)
-{
-  for (gint i = 0; i < n; i++) {
-    if (!gst_vidgen_frame_on_device (&engine->mapped[i]))
-      continue;
-    if (!gst_vidgen_cuda_fetch (&engine->mapped[i], &engine->fetched[i])) {
-      g_set_error_literal (error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ, "A frame cannot be copied to the host.");
-      return FALSE;
-    }
-    gst_vidgen_frame_from_video (&engine->mapped[i], &engine->frames[i]);
-  }
-  return TRUE;
-}
-
 /* Not on the device: what hangs over is nobody's. */
 static void
 extend_edges (const GstVideoFrame *out, const struct vgk_frame *part)
@@ -359,10 +341,6 @@ gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, G
   if (mapped &&
       !map_frames (engine, in_info, in, info->window, GST_MAP_READ, engine->mapped, engine->frames, error))
     return FALSE;
-  if (mapped && info->norm_mode == VG_NORM_THUMBNAIL && !fetch_frames (engine, info->window, error)) {
-    unmap_frames (engine->mapped, info->window);
-    return FALSE;
-  }
   for (gint i = 0; i < info->window && !mapped; i++)
     gst_vidgen_frame_from_video (&gst_buffer_get_vidgen_tile_meta (in[i])->record->frame, &engine->frames[i]);
   whole_output (engine, out_info, &out);
@@ -523,5 +501,48 @@ gst_vidgen_engine_wait (GstVidgenEngine *engine, gboolean wanted, GError **error
     }
   if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
+  return status == VGK_OK;
+}
+
+/* ---- frames in CUDA memory that are no input ---- */
+
+gboolean
+gst_vidgen_engine_brightness (GstVidgenEngine *engine, struct vgk_frame *frame, gint width, gint height)
+{
+  enum vgk_status status = VGK_ERR_NOMEM;
+
+  gst_vidgen_cuda_push (engine->context);
+  if (!engine->points) {
+    engine->n_points = (gsize) width * height;
+    engine->points = engine->backend->host_alloc (engine->device, engine->n_points);
+  }
+  if (engine->points)
+    status = engine->backend->frame_brightness (engine->device, frame, width, height, engine->points, NULL);
+  gst_vidgen_cuda_pop (engine->context);
+  *frame = (struct vgk_frame) {.layout = VGK_FRAME_I420, .width = width, .height = height, .plane = {engine->points},
+      .stride = {width}, .alpha = -1};
+  return status == VGK_OK;
+}
+
+gboolean
+gst_vidgen_engine_fade (GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *later, GstBuffer *earlier, gint i,
+    gint n)
+{
+  enum vgk_status status = VGK_ERR_UNSUPPORTED;
+  struct vgk_frame to, from;
+  GstVideoFrame a, b;
+
+  if (!gst_vidgen_cuda_map (&b, info, earlier, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF, engine->context))
+    return FALSE;
+  if (gst_vidgen_cuda_map (&a, info, later, GST_MAP_READWRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF, engine->context)) {
+    gst_vidgen_frame_from_video (&a, &to);
+    gst_vidgen_frame_from_video (&b, &from);
+    gst_vidgen_cuda_push (engine->context);
+    if (to.device && from.device)
+      status = engine->backend->frame_fade (engine->device, &to, &from, i, n, NULL);
+    gst_vidgen_cuda_pop (engine->context);
+    gst_vidgen_cuda_unmap (&a);
+  }
+  gst_vidgen_cuda_unmap (&b);
   return status == VGK_OK;
 }

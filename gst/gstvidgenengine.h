@@ -38,7 +38,8 @@ typedef struct
     struct vgk_frame *frames;
   } flight[VGK_FLIGHTS];
   gint landing; /* the flight that is waited for next */
-  GstBuffer **fetched;   /* room for a window's frames on the host, where they are needed there */
+  guint8 *points;        /* room for the brightness of a frame on the device; NULL until it is wanted */
+  gsize n_points;
 } GstVidgenEngine;
 
 typedef enum
@@ -94,6 +95,14 @@ gboolean gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMe
     GstBuffer *const *in, const guint64 *numbers, const GstVideoInfo *out_info, GstBuffer *const *out,
     const struct vgk_colour *colour, GError **error);
 gboolean gst_vidgen_engine_wait (GstVidgenEngine *engine, gboolean wanted, GError **error);
+
+/* Of a frame on the device: the brightness of so many points, always as many, as a frame on the host in its place.  FALSE:
+ * the device failed. */
+gboolean gst_vidgen_engine_brightness (GstVidgenEngine *engine, struct vgk_frame *frame, gint width, gint height);
+
+/* As vg_fade, where both lie on the device.  FALSE: they do not, or it failed. */
+gboolean gst_vidgen_engine_fade (GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *later, GstBuffer *earlier,
+    gint i, gint n);
 
 G_END_DECLS
 

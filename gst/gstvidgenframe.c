@@ -53,6 +53,7 @@ gst_vidgen_frame_brightness (const GstVideoFrame *video, struct vgk_frame *frame
   frame->width = GST_VIDEO_FRAME_WIDTH (video);
   frame->height = GST_VIDEO_FRAME_HEIGHT (video);
   frame->alpha = -1;
+  frame->device = gst_vidgen_frame_on_device (video);
   frame->layout = rgb && GST_VIDEO_FRAME_N_PLANES (video) > 1 ? VGK_FRAME_PLANAR : VGK_FRAME_PACKED;
   frame->step = GST_VIDEO_FRAME_COMP_PSTRIDE (video, 0);
   for (guint i = 0; i < 3; i++) {

@@ -322,13 +322,15 @@ gst_vidgen_model_propose_allocation (GstBaseTransform *trans, GstQuery *decide, 
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
   const struct vg_plan_info *info = self->runner.engine ? gst_vidgen_engine_info (self->runner.engine) : NULL;
-  gint window = info ? info->window : 1, flying = info && info->flight_bytes ? info->hop : 0;
+  gint frames = info ? info->window : 1, flying = info && info->flight_bytes ? info->hop : 0;
 
+  if (info && gst_vidgen_planner_reuses_static (&self->planner))
+    frames += gst_vidgen_reuse_frames (info);
   /* CUDA memory is to be of our context.  Without vidgenchunk, buffers are frames, and kept. */
   if (self->runner.in_cuda) {
-    if (!info || !gst_vidgen_pool_answer (query, window + flying + 1, self->runner.engine->context))
+    if (!info || !gst_vidgen_pool_answer (query, frames + flying + 1, self->runner.engine->context))
       return FALSE;
-  } else if (window > 1 && !self->runner.asked && !gst_vidgen_pool_answer (query, window + 1, NULL)) {
+  } else if (frames > 1 && !self->runner.asked && !gst_vidgen_pool_answer (query, frames + 1, NULL)) {
     return FALSE;
   }
   gst_query_add_allocation_meta (query, GST_VIDEO_META_API_TYPE, NULL);
@@ -341,6 +343,9 @@ gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
 {
   GstVidgenRunner *runner = &GST_VIDGEN_MODEL (trans)->runner;
   guint kept = gst_vidgen_window_buffers (&runner->window);
+
+  if (runner->engine && gst_vidgen_planner_reuses_static (runner->planner))
+    kept += gst_vidgen_reuse_results (runner->engine);
 
   return gst_vidgen_pool_ensure (query, kept, runner->out_cuda ? runner->engine->context : NULL) &&
       GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) && gst_vidgen_pool_use_strides (query);
@@ -449,6 +454,8 @@ gst_vidgen_model_set_property (GObject *object, guint id, const GValue *value, G
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, id, pspec);
   if (replan)
     gst_base_transform_reconfigure_sink (GST_BASE_TRANSFORM (self));
+  if (replan && id == GST_VIDGEN_SETTING_REUSE_STATIC)
+    gst_base_transform_reconfigure_src (GST_BASE_TRANSFORM (self));
 }
 
 static void

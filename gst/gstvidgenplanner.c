@@ -218,6 +218,17 @@ gst_vidgen_planner_error_interval (GstVidgenPlanner *self)
 }
 
 gboolean
+gst_vidgen_planner_reuses_static (GstVidgenPlanner *self)
+{
+  gboolean reuses;
+
+  LOCK (self);
+  reuses = self->reuse_static;
+  UNLOCK (self);
+  return reuses;
+}
+
+gboolean
 gst_vidgen_planner_wants_cuts (GstVidgenPlanner *self, const GstVidgenEngine *engine)
 {
   gint mode;
@@ -424,11 +435,12 @@ must_give_cuda (GstVidgenPlanner *self)
   return must;
 }
 
-/* A reference to the grid for this request, and the window, planned now unless it is the same as last time; NULL:
- * refused. */
+/* A reference to the grid for this request, and how many frames are in use at once, planned now unless it is the same as
+ * last time; NULL: refused. */
 static GstVidgenGrid *
-grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gboolean in_cuda, gboolean whole, gint *window)
+grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gboolean in_cuda, gboolean whole, gint *frames)
 {
+  const struct vg_plan_info *info;
   GstVidgenGrid *grid = NULL;
   GstVidgenEngine *engine;
 
@@ -436,7 +448,7 @@ grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gboolea
   if (self->last_grid && self->last_in_cuda == in_cuda && self->last_whole == whole &&
       gst_vidgen_planner_same_request (&self->last_request, request))
     grid = gst_vidgen_grid_ref (self->last_grid);
-  *window = self->last_window;
+  *frames = self->last_window + (self->reuse_static ? self->last_hop : 0);
   UNLOCK (self);
   if (grid)
     return grid;
@@ -446,13 +458,15 @@ grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gboolea
   if (!engine)
     return NULL;
   grid = gst_vidgen_grid_ref (engine->grid);
-  *window = gst_vidgen_engine_info (engine)->window;
+  info = gst_vidgen_engine_info (engine);
   LOCK (self);
+  *frames = info->window + (self->reuse_static ? info->hop : 0);
   g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
   if (self->model == engine->model) { /* else it changed meanwhile, and the question comes again */
     self->last_grid = gst_vidgen_grid_ref (grid);
     self->last_request = *request;
-    self->last_window = *window;
+    self->last_window = info->window;
+    self->last_hop = info->hop;
     self->last_in_cuda = in_cuda;
     self->last_whole = whole;
   }
@@ -483,7 +497,7 @@ gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query)
   GstVidgenGrid *grid;
   GstCaps *caps = NULL;
   GstVideoInfo info;
-  gint window;
+  gint frames;
   gboolean in_cuda, whole, known,
       understood = gst_structure_get (query, "caps", GST_TYPE_CAPS, &caps, "tile-width", G_TYPE_INT,
                        &request.tile_width, "tile-height", G_TYPE_INT, &request.tile_height, "overlap-x", G_TYPE_INT,
@@ -502,9 +516,9 @@ gst_vidgen_planner_answer (GstVidgenPlanner *self, GstStructure *query)
   whole = in_cuda || (gst_vidgen_context_takes_cuda (&self->context) && must_give_cuda (self));
   if (whole)
     ask_whole (self, &request);
-  grid = grid_for (self, &request, in_cuda, whole, &window);
+  grid = grid_for (self, &request, in_cuda, whole, &frames);
   if (grid) {
-    gst_structure_set (query, "grid", GST_TYPE_VIDGEN_GRID, grid, "frames", G_TYPE_INT, window, NULL);
+    gst_structure_set (query, "grid", GST_TYPE_VIDGEN_GRID, grid, "frames", G_TYPE_INT, frames, NULL);
     gst_vidgen_grid_unref (grid);
   } else {
     gst_structure_set (query, "refused", G_TYPE_BOOLEAN, TRUE, NULL);

@@ -39,6 +39,7 @@ typedef struct
   guint norm_error_interval; /* frames, 0 = never */
   gint scene_cut; /* GstVidgenSceneCut */
   guint interpolate;
+  gboolean reuse_static;
   gint precision; /* enum vg_precision */
 
   GstStructure *parameters;
@@ -51,7 +52,7 @@ typedef struct
   GQueue planned; /* GstVidgenEngine for grids that no tile has come with yet, oldest first */
   struct vg_plan_request last_request;
   GstVidgenGrid *last_grid; /* the answer to last_request; NULL = none that holds */
-  gint last_window;         /* its frames */
+  gint last_window, last_hop;
   gboolean last_in_cuda, last_whole;
   gchar *plan, *device;     /* the last plan in words */
   gboolean failed;          /* an error was posted: nothing runs until the next start */
@@ -98,8 +99,9 @@ gboolean gst_vidgen_planner_scale (GstVidgenPlanner *self, GstVidgenScale *scale
 /* Must cuts be looked for with this engine? */
 gboolean gst_vidgen_planner_wants_cuts (GstVidgenPlanner *self, const GstVidgenEngine *engine);
 
-/* See the property norm-error-interval. */
+/* See the properties norm-error-interval and reuse-static. */
 guint gst_vidgen_planner_error_interval (GstVidgenPlanner *self);
+gboolean gst_vidgen_planner_reuses_static (GstVidgenPlanner *self);
 
 gboolean gst_vidgen_planner_is_newest (GstVidgenPlanner *self, const GstVidgenEngine *engine);
 gboolean gst_vidgen_planner_has_planned (GstVidgenPlanner *self);

@@ -20,6 +20,8 @@ gst_vidgen_runner_init (GstVidgenRunner *self, GstBaseTransform *trans, GstVidge
   self->window.run = gst_vidgen_runner_run;
   self->window.done = gst_vidgen_runner_end_run;
   self->window.land = gst_vidgen_runner_arrive;
+  self->window.fade = gst_vidgen_runner_fade;
+  self->reuse.trans = trans;
   self->window.user = self;
   self->window.in_info = &self->in_info;
   self->window.out_info = &self->out_info;
@@ -38,7 +40,7 @@ gst_vidgen_runner_start (GstVidgenRunner *self)
   g_atomic_int_set (&self->stop, FALSE);
   self->asked = self->in_frame = self->discont = self->late = self->ran = self->counted = self->compare = FALSE;
   self->warned_foreign = FALSE;
-  gst_vidgen_cuts_reset (&self->cuts);
+  vg_scenecut_reset (&self->scene);
   GST_OBJECT_LOCK (self->trans);
   memset (&self->stats, 0, sizeof self->stats);
   self->live = FALSE;
@@ -51,7 +53,7 @@ gst_vidgen_runner_stop (GstVidgenRunner *self)
 {
   gst_vidgen_runner_give_up (self);
   gst_vidgen_window_close (&self->window);
-  gst_vidgen_cuts_clear (&self->cuts);
+  gst_vidgen_reuse_forget (&self->reuse);
   g_clear_pointer (&self->engine, gst_vidgen_engine_free);
   g_clear_pointer (&self->new_values, g_free);
   GST_OBJECT_LOCK (self->trans);
@@ -197,7 +199,6 @@ gst_vidgen_runner_set_caps (GstVidgenRunner *self, GstCaps *caps)
       !gst_vidgen_planner_has_planned (self->planner))
     return TRUE;
   gst_vidgen_runner_end_sequence (self);
-  gst_vidgen_cuts_clear (&self->cuts);
   self->in_info = info;
   self->in_cuda = in_cuda;
   self->asked = self->asked || gst_vidgen_planner_has_planned (self->planner);
@@ -227,11 +228,17 @@ gst_vidgen_runner_count_dropped (GstVidgenRunner *self)
 GstFlowReturn
 gst_vidgen_runner_drain (GstVidgenRunner *self)
 {
-  if (self->window.info.window == 1) /* no frame waits for another one */
-    return gst_vidgen_runner_land (self);
-  if (self->window.n_tiles)
-    self->in_frame = FALSE; /* more tiles of the frame in work, if they come, begin it anew */
-  return gst_vidgen_window_drain (&self->window);
+  GstFlowReturn ret;
+
+  if (self->window.info.window == 1) { /* no frame waits for another one */
+    ret = gst_vidgen_runner_land (self);
+  } else {
+    if (self->window.n_tiles)
+      self->in_frame = FALSE; /* more tiles of the frame in work, if they come, begin it anew */
+    ret = gst_vidgen_window_drain (&self->window);
+  }
+  gst_vidgen_reuse_forget (&self->reuse);
+  return ret;
 }
 
 GstFlowReturn
@@ -241,7 +248,7 @@ gst_vidgen_runner_end_sequence (GstVidgenRunner *self)
 
   if (self->engine && self->engine->run)
     vg_run_reset (self->engine->run);
-  gst_vidgen_cuts_reset (&self->cuts);
+  vg_scenecut_reset (&self->scene);
   self->ran = self->counted = FALSE;
   return ret;
 }
@@ -308,12 +315,12 @@ static gboolean
 is_cut (GstVidgenRunner *self, GstBuffer *buffer, const GstVidgenTileMeta *tile)
 {
   if (!gst_vidgen_planner_wants_cuts (self->planner, self->engine)) {
-    gst_vidgen_cuts_reset (&self->cuts);
+    vg_scenecut_reset (&self->scene);
     return FALSE;
   }
-  if (!gst_vidgen_cuts_next (&self->cuts, tile, &self->in_info, buffer, self->engine->context))
+  if (!gst_vidgen_cuts_next (&self->scene, tile, &self->in_info, buffer, self->engine))
     return FALSE;
-  GST_DEBUG_OBJECT (self->trans, "scene cut, correlation %.2f", (gdouble) self->cuts.scene.correlation);
+  GST_DEBUG_OBJECT (self->trans, "scene cut, correlation %.2f", (gdouble) self->scene.correlation);
   GST_OBJECT_LOCK (self->trans);
   self->stats.cuts++;
   GST_OBJECT_UNLOCK (self->trans);
@@ -334,6 +341,7 @@ gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
   self->frame_number = tile ? tile->record->number : 0;
   self->frame_tiles = 0;
   self->compare = self->compare || gst_vidgen_runner_wants_comparison (self);
+  self->comparing = self->compare;
   cut = is_cut (self, buffer, tile);
   if (cut) {
     /* An interpolator goes on: it knows what to do between two scenes. */

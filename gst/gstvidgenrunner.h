@@ -12,6 +12,7 @@
 
 #include "gstvidgencuts.h"
 #include "gstvidgenplanner.h"
+#include "gstvidgenreuse.h"
 #include "gstvidgenstats.h"
 #include "gstvidgenwindow.h"
 
@@ -36,9 +37,11 @@ typedef struct
   {
     gboolean under_way;
     gint frames;        /* that leave with it */
+    GstBuffer *out[VGK_FLIGHT_FRAMES]; /* references, if reuse-static is to keep them */
     gint64 began, time; /* when it was started, how long that took */
   } flight;             /* gstvidgenruns.h */
-  GstVidgenCuts cuts;
+  struct vg_scenecut scene;
+  GstVidgenReuse reuse;
   GstVideoInfo in_info, out_info;
   gboolean in_cuda, out_cuda; /* the caps of both sides say CUDA memory */
   GstVideoColorimetry colorimetry;
@@ -55,6 +58,7 @@ typedef struct
   gint64 run_began, run_time;
   guint runs; /* begun, since one was compared with exact norms */
   gboolean compare; /* the one that is next is */
+  gboolean comparing; /* the one that began last is */
   gfloat *new_values; /* room for a copy of values */
   gboolean warned_foreign;
 } GstVidgenRunner;

@@ -13,8 +13,7 @@ gst_vidgen_runner_wants_comparison (GstVidgenRunner *self)
   guint interval = gst_vidgen_planner_error_interval (self->planner);
   gboolean time = TRUE;
 
-  /* What comes out is compared on the host. */
-  if (!interval || self->out_cuda || !gst_vidgen_engine_info (self->engine)->norm_errors || ++self->runs < interval)
+  if (!interval || !gst_vidgen_engine_info (self->engine)->norm_errors || ++self->runs < interval)
     return FALSE;
   GST_OBJECT_LOCK (self->trans);
   if (self->live && GST_VIDEO_INFO_FPS_N (&self->in_info) > 0) {
@@ -77,6 +76,57 @@ fail (GstVidgenRunner *self, GError *error)
   g_error_free (error);
   return GST_FLOW_FLUSHING;
 }
+
+/* ---- reuse-static ---- */
+
+/* Does a run that begins now take part?  One that is compared is done in full. */
+static gboolean
+reuses (GstVidgenRunner *self)
+{
+  gboolean wanted = gst_vidgen_planner_reuses_static (self->planner);
+
+  if (!wanted)
+    gst_vidgen_reuse_forget (&self->reuse);
+  return wanted && !self->comparing;
+}
+
+/* What these give is known, and out is that, or *ret is what went wrong with what was under way.  FALSE: run them. */
+static gboolean
+is_known (GstVidgenRunner *self, GstBuffer *const *in, GstBuffer *const *out, GstFlowReturn *ret)
+{
+  if (!gst_vidgen_reuse_knows (&self->reuse, self->engine, &self->in_info, in))
+    return FALSE;
+  *ret = gst_vidgen_runner_arrive (self); /* it may be that */
+  if (*ret != GST_FLOW_OK)
+    return TRUE;
+  if (!gst_vidgen_reuse_give (&self->reuse, self->engine, in, &self->out_info, out))
+    return FALSE;
+  GST_OBJECT_LOCK (self->trans);
+  self->stats.reused++;
+  GST_OBJECT_UNLOCK (self->trans);
+  return TRUE;
+}
+
+/* They are under way. */
+static void
+keep_in_flight (GstVidgenRunner *self, GstBuffer *const *in, GstBuffer *const *out)
+{
+  gst_vidgen_reuse_keep_in (&self->reuse, self->engine, in);
+  for (gint k = 0; k < gst_vidgen_engine_info (self->engine)->emit; k++)
+    self->flight.out[k] = gst_buffer_ref (out[k]);
+}
+
+/* They are no more. */
+static void
+keep_out (GstVidgenRunner *self, gboolean arrived)
+{
+  if (arrived && self->flight.out[0])
+    gst_vidgen_reuse_keep_out (&self->reuse, self->engine, &self->out_info, self->flight.out);
+  for (gint k = 0; k < VGK_FLIGHT_FRAMES; k++)
+    gst_clear_buffer (&self->flight.out[k]);
+}
+
+/* ---- what is counted ---- */
 
 /* A tile has been run; `time` of what passed since it began is the run's. */
 static void
@@ -144,8 +194,11 @@ gst_vidgen_runner_arrive (gpointer user)
     return GST_FLOW_OK;
   self->flight.under_way = FALSE;
   self->flight.frames = 0;
-  if (!gst_vidgen_engine_wait (self->engine, TRUE, &error))
+  if (!gst_vidgen_engine_wait (self->engine, TRUE, &error)) {
+    keep_out (self, FALSE);
     return fail (self, error); /* and what it was to be does not leave */
+  }
+  keep_out (self, TRUE);
   self->window.flying = NULL;
   count_tile (self, self->flight.began, self->flight.time + g_get_monotonic_time () - began);
   if (frames)
@@ -166,6 +219,7 @@ gst_vidgen_runner_give_up (GstVidgenRunner *self)
 {
   if (self->flight.under_way)
     gst_vidgen_engine_wait (self->engine, FALSE, NULL);
+  keep_out (self, FALSE);
   memset (&self->flight, 0, sizeof self->flight);
   self->window.flying = NULL;
 }
@@ -174,10 +228,14 @@ gst_vidgen_runner_give_up (GstVidgenRunner *self)
 static GstFlowReturn
 fly (GstVidgenRunner *self, GstBuffer *const *in, const guint64 *numbers, GstBuffer *const *out)
 {
-  gint64 began = g_get_monotonic_time (), time;
+  gboolean reuse = reuses (self);
+  gint64 began, time;
   GError *error = NULL;
   GstFlowReturn ret;
 
+  if (reuse && is_known (self, in, out, &ret))
+    return ret;
+  began = g_get_monotonic_time ();
   if (!gst_vidgen_engine_start (self->engine, gst_buffer_get_vidgen_tile_meta (in[0]), &self->in_info, in, numbers,
           &self->out_info, out, &self->colour, &error)) {
     /* The one before is not to blame: its own error, if it has one, comes first. */
@@ -192,6 +250,8 @@ fly (GstVidgenRunner *self, GstBuffer *const *in, const guint64 *numbers, GstBuf
   self->flight.under_way = TRUE;
   self->flight.began = began;
   self->flight.time = time;
+  if (reuse)
+    keep_in_flight (self, in, out);
   if (ret == GST_FLOW_OK)
     self->window.flying = out[0];
   return ret;
@@ -205,16 +265,33 @@ run_at_once (GstVidgenRunner *self, GstBuffer *const *in, GstBuffer *const *out)
   GstFlowReturn ret = gst_vidgen_runner_arrive (self);
   gint64 began = g_get_monotonic_time (), compared = 0;
   GError *error = NULL;
+  gboolean reuse;
 
   if (ret != GST_FLOW_OK)
     return ret;
-  if (!begin_run (self, in, &compared, &error) ||
-      !gst_vidgen_engine_run (self->engine, gst_buffer_get_vidgen_tile_meta (in[0]), &self->in_info, in,
+  if (!begin_run (self, in, &compared, &error))
+    return fail (self, error);
+  reuse = reuses (self);
+  if (reuse && is_known (self, in, out, &ret))
+    return ret;
+  if (reuse)
+    gst_vidgen_reuse_keep_in (&self->reuse, self->engine, in);
+  if (!gst_vidgen_engine_run (self->engine, gst_buffer_get_vidgen_tile_meta (in[0]), &self->in_info, in,
           &self->out_info, out, &self->colour, &error))
     return fail (self, error);
+  if (reuse)
+    gst_vidgen_reuse_keep_out (&self->reuse, self->engine, &self->out_info, out);
   began += compared;
   count_tile (self, began, g_get_monotonic_time () - began);
   return GST_FLOW_OK;
+}
+
+gboolean
+gst_vidgen_runner_fade (gpointer user, GstBuffer *later, GstBuffer *earlier, gint i, gint n)
+{
+  GstVidgenRunner *self = user;
+
+  return self->out_cuda && gst_vidgen_engine_fade (self->engine, &self->out_info, later, earlier, i, n);
 }
 
 GstFlowReturn

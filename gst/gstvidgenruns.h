@@ -17,6 +17,8 @@ GstFlowReturn gst_vidgen_runner_run (gpointer user, GstBuffer *const *in, const 
 void gst_vidgen_runner_end_run (gpointer user, gint frames);
 GstFlowReturn gst_vidgen_runner_arrive (gpointer user);
 
+gboolean gst_vidgen_runner_fade (gpointer user, GstBuffer *later, GstBuffer *earlier, gint i, gint n);
+
 /* Nobody wants what is under way. */
 void gst_vidgen_runner_give_up (GstVidgenRunner *self);
 

@@ -183,6 +183,29 @@ gst_vidgen_settings_install (GObjectClass *klass)
           "New frames between two of the source, of a model that makes such (0 = as the model says)", 0,
           VG_MAX_WINDOW, 0, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_READY));
   /**
+   * GstVidgenModel:reuse-static:
+   *
+   * For screens, cameras that look at a street, slides: a tile that shows what it showed before, byte for byte with
+   * all that surrounds it, is not computed again, its last result is copied.  What comes out is the same as without.  The
+   * smaller the tiles (tile-width, tile-height of #vidgenchunk), the less a small motion costs; without tiles it is
+   * the frame that must stand still.  `stats` counts such tiles ("tiles-reused").
+   *
+   * It holds the last frame, one buffer more of the pool that frames come from, and copies of its results, a frame's worth of
+   * what leaves; where everything moves those are copied for nothing.  So it is off by default.
+   *
+   * A model of several frames is not run where all frames of its window are those of the window before.  Models with states
+   * are always run.  New parameters, another model,
+   * a flush, a gap and new caps begin anew.  With norms by the frame's own statistics (norm-mode=exact) tiles that were
+   * asked for have their own.  With norm-mode=thumbnail a tile is run when anything in the frame has moved, because the
+   * statistics have; with "frozen" while they are measured; with "previous" until the smoothed ones stand still, too, to
+   * the last bit.  A frame that is compared (norm-error-interval) is run.
+   */
+  g_object_class_install_property (klass, GST_VIDGEN_SETTING_REUSE_STATIC,
+      g_param_spec_boolean ("reuse-static", "Reuse static tiles",
+          "Tiles whose input is the same as last time, byte for byte, are not run again: their last result is given, for "
+          "a frame more of memory on both sides",
+          FALSE, G_PARAM_READWRITE | G_PARAM_STATIC_STRINGS | GST_PARAM_MUTABLE_PLAYING));
+  /**
    * GstVidgenModel:parameters:
    *
    * A field for each of the model's inputs that is not a picture: an array of floats, a number, or a string of
@@ -205,7 +228,7 @@ gst_vidgen_settings_install (GObjectClass *klass)
           NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_STATS,
       g_param_spec_boxed ("stats", "Statistics",
-          "Counters: frames, tiles, tiles-rescued (see precision), dropped (frames that came too late), cuts (scenes "
+          "Counters: frames, tiles (that were run), tiles-reused (see reuse-static), tiles-rescued (see precision), dropped (frames that came too late), cuts (scenes "
           "that ended, see scene-cut), fps (of the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory "
           "and device-memory-peak (bytes), norm-drift and norm-cuts (see norm-mode), norm-frozen, norm-error-mean, "
           "norm-error-max, norm-error-frames and norm-error-time (see norm-error-interval)",
@@ -252,6 +275,10 @@ gst_vidgen_settings_set (GstVidgenPlanner *planner, guint id, const GValue *valu
     case GST_VIDGEN_SETTING_INTERPOLATE:
       planner->interpolate = g_value_get_uint (value);
       break;
+    case GST_VIDGEN_SETTING_REUSE_STATIC:
+      *replan = planner->reuse_static != g_value_get_boolean (value); /* pools are to be asked for other numbers */
+      planner->reuse_static = g_value_get_boolean (value);
+      break;
     case GST_VIDGEN_SETTING_DEVICE:
       g_atomic_int_set (&planner->context.device, g_value_get_enum (value));
       break;
@@ -296,6 +323,9 @@ gst_vidgen_settings_get (GstVidgenPlanner *planner, guint id, GValue *value)
       break;
     case GST_VIDGEN_SETTING_INTERPOLATE:
       g_value_set_uint (value, planner->interpolate);
+      break;
+    case GST_VIDGEN_SETTING_REUSE_STATIC:
+      g_value_set_boolean (value, planner->reuse_static);
       break;
     case GST_VIDGEN_SETTING_DEVICE:
       g_value_set_enum (value, g_atomic_int_get (&planner->context.device));

@@ -31,11 +31,12 @@ gst_vidgen_stats_add_frames (GstVidgenStats *self, guint frames, gint64 began, g
   /* In the first second, what there is of it. */
   if (second_ends || self->frames == self->second_frames)
     self->fps = self->second_frames * (gdouble) G_USEC_PER_SEC / MAX (now - self->second_began, 1);
-  changed = update_latency (self, self->second_longest, second_ends);
+  changed = update_latency (self, self->second_longest, second_ends && self->reused == self->second_reused);
   if (second_ends) {
     self->second_began = now;
     self->second_frames = 0;
     self->second_longest = 0;
+    self->second_reused = self->reused;
   }
   return changed;
 }
@@ -58,8 +59,9 @@ gst_vidgen_stats_to_structure (const GstVidgenStats *self)
   guint64 mean = self->frames ? self->total * 1000 / self->frames : 0;
 
   return gst_structure_new ("vidgen-stats", "frames", G_TYPE_UINT64, self->frames, "tiles", G_TYPE_UINT64, self->tiles,
-      "tiles-rescued", G_TYPE_UINT64, self->rescued, "dropped", G_TYPE_UINT64, self->dropped, "cuts", G_TYPE_UINT64, self->cuts, "fps", G_TYPE_DOUBLE, self->fps,
-      "mean-time", G_TYPE_UINT64, mean, "max-time", G_TYPE_UINT64, (guint64) self->longest * 1000, "device-memory",
+      "tiles-reused", G_TYPE_UINT64, self->reused, "tiles-rescued", G_TYPE_UINT64, self->rescued, "dropped",
+      G_TYPE_UINT64, self->dropped, "cuts", G_TYPE_UINT64, self->cuts, "fps", G_TYPE_DOUBLE, self->fps, "mean-time",
+      G_TYPE_UINT64, mean, "max-time", G_TYPE_UINT64, (guint64) self->longest * 1000, "device-memory",
       G_TYPE_UINT64, self->memory, "device-memory-peak", G_TYPE_UINT64, self->memory_peak, "norm-drift", G_TYPE_DOUBLE,
       self->norm_drift, "norm-cuts", G_TYPE_UINT64, self->norm_cuts, "norm-frozen", G_TYPE_BOOLEAN, self->norm_frozen,
       "norm-error-mean", G_TYPE_DOUBLE, self->norm_error_mean, "norm-error-max", G_TYPE_INT, self->norm_error_max,

@@ -11,13 +11,14 @@ G_BEGIN_DECLS
 
 typedef struct
 {
-  guint64 frames, tiles, dropped, cuts, rescued;
+  guint64 frames, tiles, reused, dropped, cuts, rescued;
   gint64 total, longest; /* microseconds of computing, of runs */
 
   /* The second that is counted now. */
   gint64 second_began;
   guint64 second_frames;
   gint64 second_longest;
+  guint64 second_reused; /* the counter when it began */
 
   gdouble norm_drift; /* see struct vg_run_info */
   guint64 norm_cuts, norm_error_frames;
@@ -32,7 +33,8 @@ typedef struct
 
 /* So many frames were computed from `began` (monotonic time) to `now`, in one run, and took `time` of that (us).
  * TRUE: latency has changed.  It is the longest time of a second, rounded up: it grows at once, and shrinks at the end
- * of a second in which a quarter of it was not needed. */
+ * of a second in which a quarter of it was not needed, unless that was because of reused tiles: when something moves
+ * again, the whole of it is. */
 gboolean gst_vidgen_stats_add_frames (GstVidgenStats *self, guint frames, gint64 began, gint64 now, gint64 time);
 
 /* What the run counts. */

@@ -171,19 +171,15 @@ cannot_map (GstVidgenWindow *self)
   return GST_FLOW_ERROR;
 }
 
-/* The earlier window's result fades into this one's. */
-static GstFlowReturn
-fade (GstVidgenWindow *self, gint i, gint t)
+static gboolean
+fade_on_host (GstVidgenWindow *self, GstBuffer *later, GstBuffer *earlier, gint i)
 {
-  GstBuffer *earlier = self->fading[i * self->n_tiles + t], *later = self->out[i];
   const GstVideoInfo *info = self->out_info;
   GstVideoFrame a, b;
   gboolean ok;
 
-  if (!earlier)
-    return GST_FLOW_OK;
   if (!gst_video_frame_map (&a, info, earlier, GST_MAP_READ | GST_VIDEO_FRAME_MAP_FLAG_NO_REF))
-    return cannot_map (self);
+    return FALSE;
   ok = gst_video_frame_map (&b, info, later, GST_MAP_READWRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF);
   if (ok) {
     const struct vg_layout layout = gst_vidgen_layout (info->finfo);
@@ -193,6 +189,17 @@ fade (GstVidgenWindow *self, gint i, gint t)
     gst_video_frame_unmap (&b);
   }
   gst_video_frame_unmap (&a);
+  return ok;
+}
+
+/* The earlier window's result fades into this one's. */
+static GstFlowReturn
+fade (GstVidgenWindow *self, gint i, gint t)
+{
+  GstBuffer *earlier = self->fading[i * self->n_tiles + t], *later = self->out[i];
+  gboolean ok = !earlier || (self->fade && self->fade (self->user, later, earlier, i, overlap (self))) ||
+      fade_on_host (self, later, earlier, i);
+
   gst_clear_buffer (&self->fading[i * self->n_tiles + t]);
   return ok ? GST_FLOW_OK : cannot_map (self);
 }

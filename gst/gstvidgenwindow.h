@@ -41,6 +41,8 @@ typedef struct
   GstVidgenWindowRun run;
   GstVidgenWindowDone done;
   GstVidgenWindowLand land; /* NULL: nothing ever flies */
+  /* Fades on the device, as vg_fade does; FALSE: on the host, please.  NULL: never. */
+  gboolean (*fade) (gpointer user, GstBuffer *later, GstBuffer *earlier, gint i, gint n);
   gpointer user;                          /* theirs */
   const GstVideoInfo *in_info, *out_info; /* of buffers */
   GstBuffer *flying;                      /* theirs, borrowed: it does not leave yet, nor what comes behind it */

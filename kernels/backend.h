@@ -113,6 +113,26 @@ struct vgk_backend {
                                    const float low[3], const float high[3], const struct vgk_frame *alpha,
                                    const struct vgk_frame *dst, void *scratch, int *nonfinite, struct vgk_error *);
 
+    /* Frames in the device's memory (`device`), or in what host_alloc gave and marked so.  All NULL: there are no such frames.
+     * The first four take complete ones, wait for nothing that is computed, and are done when they return; shrink is in
+     * order with ops.  What they compute is what model/ does on the host, to the bit.
+     * same: are two of one layout and size the same bytes?  What is between rows does not count.
+     * difference: of two such frames' components (alpha is none): the sum of all |a - b|, and the largest.
+     * fade: see model/fade.h.
+     * brightness: that of width x height points, evenly spread, (c0 + 2 c1 + c2) / 4 or Y, to memory of host_alloc, a byte
+     * each.
+     * shrink: means of what each pixel of `to`, which is not larger, covers. */
+    enum vgk_status (*frame_same)(struct vgk_device *, const struct vgk_frame *, const struct vgk_frame *, bool *same,
+                                  struct vgk_error *);
+    enum vgk_status (*frame_difference)(struct vgk_device *, const struct vgk_frame *, const struct vgk_frame *,
+                                        uint64_t *sum, int *worst, struct vgk_error *);
+    enum vgk_status (*frame_fade)(struct vgk_device *, const struct vgk_frame *later, const struct vgk_frame *earlier,
+                                  int i, int n, struct vgk_error *);
+    enum vgk_status (*frame_brightness)(struct vgk_device *, const struct vgk_frame *, int width, int height, uint8_t *to,
+                                        struct vgk_error *);
+    enum vgk_status (*frame_shrink)(struct vgk_device *, const struct vgk_frame *from, const struct vgk_frame *to,
+                                    struct vgk_error *);
+
     /* Tiles in flight: while one is computed, the next goes up to the device and the one before comes down, and nobody waits
      * but for a whole tile.  All NULL where there is nothing to gain by that.
      * flight_bytes: what flights_open wants of the device's memory (`memory`, the caller's) for frames of up to this size;

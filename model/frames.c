@@ -65,6 +65,16 @@ void vg_frame_shrink(const struct vgk_frame *from, const struct vgk_frame *to)
     }
 }
 
+uint64_t vg_frame_values(const struct vgk_frame *f)
+{
+    uint64_t n = 0;
+    for (int k = 0; k < 3; k++) {
+        struct component c = component(f, k);
+        n += (uint64_t)c.width * (uint64_t)c.height;
+    }
+    return n;
+}
+
 void vg_frame_compare(const struct vgk_frame *fa, int x, int y, int width, int height, const struct vgk_frame *fb, int bx,
                       int by, struct vg_difference *d)
 {

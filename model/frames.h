@@ -13,8 +13,11 @@ struct vgk_frame vg_frame_like(const struct vgk_frame *, int width, int height, 
 /* Means of what each pixel of `to` covers; `to` is not larger. */
 void vg_frame_shrink(const struct vgk_frame *from, const struct vgk_frame *to);
 
+/* Of all three components. */
+uint64_t vg_frame_values(const struct vgk_frame *);
+
 struct vg_difference {
-    uint64_t values; /* of all three components */
+    uint64_t values;
     double sum;      /* of |a - b| */
     int worst;
 };

@@ -196,6 +196,7 @@ static enum vg_role role_of(const struct vg_run *r, int input)
 enum vgk_status vg_run_set_parameter(struct vg_run *r, int i, const float *values, struct vgk_error *err)
 {
     const struct vg_model *m = r->plan->model;
+    r->info.version++;
     for (int k = 0; k < r->plan->program->net->n_inputs; k++) {
         if (m->parameter_of[k] != i)
             continue;
@@ -398,9 +399,14 @@ void vg_run_next(struct vg_run *r)
     r->norms.comparing = false;
     r->which = !r->which;
     r->begun = true;
+    r->info.version += r->plan->model->summary.n_states > 0;
 }
 
-void vg_run_reset(struct vg_run *r) { r->norms.kept = r->begun = false; }
+void vg_run_reset(struct vg_run *r)
+{
+    r->norms.kept = r->begun = false;
+    r->info.version++;
+}
 
 struct ends vg_run_ends(const struct vg_run *r, int column, int row, const struct vgk_frame *in,
                         const struct vgk_colour *colour, const struct vgk_frame *out)
@@ -488,9 +494,7 @@ enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct 
         s = vg_run_between(r, k, err);
         s = s ? s : vg_run_steps(r, &e, err);
     }
-    if (!s)
-        vg_run_norms_compare(r, column, row, out);
-    return s;
+    return s ? s : vg_run_norms_compare(r, column, row, out, err);
 }
 
 enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, int n_in, const struct vgk_tensor *out,

@@ -44,6 +44,8 @@ struct vg_run_info {
     uint64_t rescued; /* tiles that overflowed in half precision and were run again in f32 */
     uint64_t cuts; /* frames done again exactly because of it (drift above VG_RUN_CUT) */
     bool frozen;   /* norms by constants: those stored, or those of the first frames, which are through */
+    uint64_t version; /* of all that a tile's result follows from beside its frames: parameters, statistics, states.  The same
+                         number before two runs of a tile: the same frames give the same bytes */
     uint64_t errors_frames; /* frames compared with EXACT, and the difference in 8-bit steps: */
     double error_mean;      /* over all their values */
     int error_worst;

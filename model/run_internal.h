@@ -107,6 +107,7 @@ enum vgk_status vg_run_steps(struct vg_run *, const struct ends *, struct vgk_er
 bool vg_run_norms_known(const struct vg_run *);
 enum vgk_status vg_run_norms_settle(struct vg_run *, struct vgk_error *);
 /* A tile's output, at (column, row), against the exact frame. */
-void vg_run_norms_compare(struct vg_run *, int column, int row, const struct vgk_frame *out);
+enum vgk_status vg_run_norms_compare(struct vg_run *, int column, int row, const struct vgk_frame *out,
+                                     struct vgk_error *);
 
 #endif

@@ -127,7 +127,13 @@ enum vgk_status vg_run_norms_settle(struct vg_run *r, struct vgk_error *err)
         vg_statistics_mean(s);
     enum vgk_status status = give(r, err);
     r->info.frozen = !status;
+    r->info.version++;
     return status;
+}
+
+static void follow(struct vg_run *r, float weight)
+{
+    r->info.version += vg_statistics_follow(&r->norms.statistics, weight);
 }
 
 static bool measures(const struct vg_run *r) { return r->plan->norms.mode == VG_NORM_FROZEN && !r->info.frozen; }
@@ -135,8 +141,10 @@ static bool measures(const struct vg_run *r) { return r->plan->norms.mode == VG_
 static enum vgk_status run_exact(struct vg_run *r, const struct ends *e, struct vgk_error *err)
 {
     enum vgk_status s = vg_run_program(r, &r->exact, e, err);
-    if (!s && measures(r) && !(s = fetch(r, &r->exact, err)))
+    if (!s && measures(r) && !(s = fetch(r, &r->exact, err))) {
         vg_statistics_add(&r->norms.statistics);
+        r->info.version++; /* one frame nearer to the end of measuring */
+    }
     return s;
 }
 
@@ -146,17 +154,21 @@ static enum vgk_status run_small(struct vg_run *r, const struct vgk_frame *in, c
     const struct vg_plan_norms *n = &r->plan->norms;
     struct vgk_frame *small = r->norms.small;
     uint8_t *memory = frames(r) + n->small_frame_at;
-    for (int k = 0; k < r->plan->info.window; k++) {
+    enum vgk_status s = VGK_OK;
+    for (int k = 0; k < r->plan->info.window && !s; k++) {
         small[k] = vg_frame_like(&in[k], n->small_width, n->small_height, memory);
-        vg_frame_shrink(&in[k], &small[k]);
+        if (in[k].device)
+            s = r->plan->backend->frame_shrink(r->plan->device, &in[k], &small[k], err);
+        else
+            vg_frame_shrink(&in[k], &small[k]);
         memory += (size_t)n->small_width * (size_t)n->small_height * VG_FRAME_STEP;
     }
     struct ends e = vg_run_ends(r, 0, 0, small, colour, NULL);
-    enum vgk_status s = vg_run_program(r, &r->small, &e, err);
+    s = s ? s : vg_run_program(r, &r->small, &e, err);
     s = s ? s : fetch(r, &r->small, err);
     if (s)
         return s;
-    vg_statistics_follow(&r->norms.statistics, 1);
+    follow(r, 1);
     return give(r, err);
 }
 
@@ -174,7 +186,7 @@ enum vgk_status vg_run_begin(struct vg_run *r, const struct vgk_frame *in, const
         struct ends e = vg_run_ends(r, 0, 0, in, colour, NULL);
         if ((s = run_exact(r, &e, err)))
             return s;
-        vg_statistics_follow(&n->statistics, 1);
+        follow(r, 1);
         s = give(r, err);
     } else if (!s && compare && p->norms.errors && !measures(r)) {
         n->frame = vg_frame_like(compare, compare->width, compare->height, frames(r) + p->norms.frame_at);
@@ -185,22 +197,44 @@ enum vgk_status vg_run_begin(struct vg_run *r, const struct vgk_frame *in, const
     return s;
 }
 
-void vg_run_norms_compare(struct vg_run *r, int column, int row, const struct vgk_frame *out)
+/* A frame in the device's memory, which is whole: the exact one lies where the device can read it. */
+static enum vgk_status compare_there(struct vg_run *r, const struct vgk_frame *out, struct vg_difference *d,
+                                     struct vgk_error *err)
+{
+    struct vgk_frame exact = r->norms.frame;
+    uint64_t sum = 0;
+    exact.device = true;
+    enum vgk_status s = r->plan->backend->frame_difference(r->plan->device, out, &exact, &sum, &d->worst, err);
+    d->sum = (double)sum;
+    d->values = vg_frame_values(out);
+    return s;
+}
+
+enum vgk_status vg_run_norms_compare(struct vg_run *r, int column, int row, const struct vgk_frame *out,
+                                     struct vgk_error *err)
 {
     const struct vg_axis *x = &r->plan->grid.x, *y = &r->plan->grid.y;
     struct vg_run_norms *n = &r->norms;
     if (!n->comparing)
-        return;
+        return VGK_OK;
     int left = vg_axis_scale(x, x->cut[column]), right = vg_axis_scale(x, x->cut[column + 1]);
     int top = vg_axis_scale(y, y->cut[row]), bottom = vg_axis_scale(y, y->cut[row + 1]);
     int from_x = left - vg_axis_scale(x, x->origin[column]), from_y = top - vg_axis_scale(y, y->origin[row]);
     struct vg_difference d = {0};
-    vg_frame_compare(out, from_x, from_y, right - left, bottom - top, &n->frame, left, top, &d);
+    if (!out->device) {
+        vg_frame_compare(out, from_x, from_y, right - left, bottom - top, &n->frame, left, top, &d);
+    } else {
+        enum vgk_status s = compare_there(r, out, &d, err);
+        if (s)
+            return s;
+    }
     n->error_sum += d.sum;
     n->error_values += d.values;
     r->info.error_mean = n->error_sum / (double)n->error_values;
     r->info.error_worst = d.worst > r->info.error_worst ? d.worst : r->info.error_worst;
-    r->info.errors_frames += column == x->n - 1 && row == y->n - 1;
+    n->comparing = column < x->n - 1 || row < y->n - 1; /* who does not compare need not begin */
+    r->info.errors_frames += !n->comparing;
+    return VGK_OK;
 }
 
 static enum vgk_status run_previous(struct vg_run *r, const struct ends *e, struct vgk_error *err)
@@ -224,7 +258,8 @@ static enum vgk_status run_previous(struct vg_run *r, const struct ends *e, stru
     n->kept = !s;
     if (s)
         return s;
-    vg_statistics_follow(&n->statistics, again ? 1 : SMOOTHING);
+    r->info.version += again; /* the same frame is not done exactly again */
+    follow(r, again ? 1 : SMOOTHING);
     return give(r, err);
 }
 

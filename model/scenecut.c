@@ -5,7 +5,7 @@
 
 #define NX VG_SCENECUT_X
 #define NY VG_SCENECUT_Y
-#define SAMPLES 8             /* across and down a cell */
+#define SAMPLES VG_SCENECUT_SAMPLES
 #define SHIFT_X 3             /* cells */
 #define SHIFT_Y 2
 #define AROUND 2              /* what is around a cell: so many on each side */

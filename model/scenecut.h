@@ -16,6 +16,9 @@
 
 #define VG_SCENECUT_X 32
 #define VG_SCENECUT_Y 18
+#define VG_SCENECUT_SAMPLES 8 /* across and down a cell: of a picture of so many pixels each is looked at: */
+#define VG_SCENECUT_WIDTH (VG_SCENECUT_X * VG_SCENECUT_SAMPLES)
+#define VG_SCENECUT_HEIGHT (VG_SCENECUT_Y * VG_SCENECUT_SAMPLES)
 #define VG_SCENECUT_LEAST 0.38f /* correlation within a scene; by chance it is 0.35 at most, in a pan 0.7 */
 
 struct vg_scenecut {

@@ -65,10 +65,15 @@ double vg_statistics_drift(const struct vg_statistics *s)
     return worst;
 }
 
-void vg_statistics_follow(struct vg_statistics *s, float weight)
+bool vg_statistics_follow(struct vg_statistics *s, float weight)
 {
-    for (int64_t i = 0; i < s->total; i++)
-        s->kept[i] = weight >= 1 ? s->now[i] : s->kept[i] + weight * (s->now[i] - s->kept[i]);
+    bool moves = false;
+    for (int64_t i = 0; i < s->total; i++) {
+        float next = weight >= 1 ? s->now[i] : s->kept[i] + weight * (s->now[i] - s->kept[i]);
+        moves = moves || memcmp(&next, &s->kept[i], sizeof next);
+        s->kept[i] = next;
+    }
+    return moves;
 }
 
 /* 1 / deviation -> variance, and back */

@@ -29,8 +29,8 @@ void vg_statistics_free(struct vg_statistics *);
  * where one of them is. */
 double vg_statistics_drift(const struct vg_statistics *);
 
-/* kept moves on to now by this weight; 1 = all the way. */
-void vg_statistics_follow(struct vg_statistics *, float weight);
+/* kept moves on to now by this weight; 1 = all the way.  false: it stays as it is, to the bit. */
+bool vg_statistics_follow(struct vg_statistics *, float weight);
 
 /* Means over frames: of means and of variances (not of the pooled values: those have the differences between frames in
  * them, too, and the result is flat). */

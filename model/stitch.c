@@ -63,6 +63,17 @@ void vg_copy_rect(const struct vg_layout *l, const struct vg_picture *dst, int d
     }
 }
 
+bool vg_same_rect(const struct vg_layout *l, const struct vg_picture *a, const struct vg_picture *b, int w, int h)
+{
+    for (int p = 0; p < l->planes; p++) {
+        size_t bytes = (size_t)samples(w, l->plane[p].x_sub) * (size_t)l->plane[p].step;
+        for (int y = samples(h, l->plane[p].y_sub) - 1; y >= 0; y--)
+            if (memcmp(a->data[p] + y * a->stride[p], b->data[p] + y * b->stride[p], bytes))
+                return false;
+    }
+    return true;
+}
+
 void vg_extend_edges(const struct vg_layout *l, const struct vg_picture *pic, int valid_w, int valid_h, int w, int h)
 {
     for (int p = 0; p < l->planes; p++) {

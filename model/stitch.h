@@ -38,6 +38,9 @@ struct vg_picture {
 void vg_copy_rect(const struct vg_layout *, const struct vg_picture *dst, int dx, int dy, const struct vg_picture *src,
                   int sx, int sy, int w, int h);
 
+/* Are the first w by h pixels of both the same bytes? */
+bool vg_same_rect(const struct vg_layout *, const struct vg_picture *, const struct vg_picture *, int w, int h);
+
 /* Repeats the last valid sample to the right of `valid_w`, the last valid row below `valid_h`, up to w by h pixels. */
 void vg_extend_edges(const struct vg_layout *, const struct vg_picture *, int valid_w, int valid_h, int w, int h);
 

@@ -68,6 +68,10 @@ static void cuda_close(struct vgk_device **dev)
     vgk_cuda_enter(d);
     if (d->stream)
         cudaStreamDestroy(d->stream);
+    if (d->aside)
+        cudaStreamDestroy(d->aside);
+    cudaFree(d->result);
+    cudaFreeHost(d->host_result);
     cudaFree(d->flags);
     cudaFreeHost(d->host_flags);
     while (d->blocks) {
@@ -88,6 +92,9 @@ static enum vgk_status start(struct vgk_device *d, struct vgk_error *err)
     VGK_CUDA_TRY(cudaMalloc((void **)&d->flags, sizeof *d->flags), err);
     VGK_CUDA_TRY(cudaHostAlloc((void **)&d->host_flags, sizeof *d->host_flags, 0), err);
     VGK_CUDA_TRY(cudaMemsetAsync(d->flags, 0, sizeof *d->flags, d->stream), err);
+    VGK_CUDA_TRY(cudaStreamCreateWithFlags(&d->aside, cudaStreamNonBlocking), err);
+    VGK_CUDA_TRY(cudaMalloc((void **)&d->result, sizeof *d->result), err);
+    VGK_CUDA_TRY(cudaHostAlloc((void **)&d->host_result, sizeof *d->host_result, 0), err);
     return VGK_OK;
 }
 
@@ -293,6 +300,11 @@ __attribute__((visibility("default"))) const struct vgk_backend vgk_cuda = {
     .frame_scratch = vgk_cuda_frame_scratch,
     .frame_read = vgk_cuda_frame_read,
     .frame_write = vgk_cuda_frame_write,
+    .frame_same = vgk_cuda_frame_same,
+    .frame_difference = vgk_cuda_frame_difference,
+    .frame_fade = vgk_cuda_frame_fade,
+    .frame_shrink = vgk_cuda_frame_shrink,
+    .frame_brightness = vgk_cuda_frame_brightness,
     .flight_bytes = vgk_cuda_flight_bytes,
     .flights_open = vgk_cuda_flights_open,
     .flights_close = vgk_cuda_flights_close,

@@ -23,6 +23,8 @@ struct vgk_device {
     struct vgk_cuda_block *blocks;
     cudaStream_t stream;
     struct vgk_cu_flags *flags, *host_flags; /* on the device; pinned */
+    cudaStream_t aside;      /* for what has nothing to do with what is computed (pictures.c) */
+    struct vgk_cu_result *result, *host_result; /* of that; on the device, pinned */
     bool in_flight;          /* what is given to the stream now is a flight's: frame_write waits for nothing but */
     cudaEvent_t before_write; /* this, or NULL: the room for its result is free */
     char description[384];
@@ -58,6 +60,18 @@ enum vgk_status vgk_cuda_frame_read(struct vgk_device *, const struct vgk_frame 
 enum vgk_status vgk_cuda_frame_write(struct vgk_device *, const struct vgk_tensor *, const struct vgk_matrix *,
                                      const float low[3], const float high[3], const struct vgk_frame *alpha,
                                      const struct vgk_frame *, void *scratch, int *nonfinite, struct vgk_error *);
+
+/* pictures.c */
+enum vgk_status vgk_cuda_frame_same(struct vgk_device *, const struct vgk_frame *, const struct vgk_frame *, bool *same,
+                                    struct vgk_error *);
+enum vgk_status vgk_cuda_frame_difference(struct vgk_device *, const struct vgk_frame *, const struct vgk_frame *,
+                                          uint64_t *sum, int *worst, struct vgk_error *);
+enum vgk_status vgk_cuda_frame_fade(struct vgk_device *, const struct vgk_frame *later, const struct vgk_frame *earlier,
+                                    int i, int n, struct vgk_error *);
+enum vgk_status vgk_cuda_frame_shrink(struct vgk_device *, const struct vgk_frame *from, const struct vgk_frame *to,
+                                      struct vgk_error *);
+enum vgk_status vgk_cuda_frame_brightness(struct vgk_device *, const struct vgk_frame *, int width, int height,
+                                          uint8_t *to, struct vgk_error *);
 
 /* flights.c */
 size_t vgk_cuda_flight_bytes(const struct vgk_device *, const struct vgk_flight_size *in,

@@ -58,6 +58,24 @@ cudaError_t vgk_cu_take(const struct vgk_op *, struct vgk_cu_flags *, cudaStream
 cudaError_t vgk_cu_scatter(const struct vgk_op *, struct vgk_cu_flags *, cudaStream_t);
 cudaError_t vgk_cu_range(const struct vgk_op *, cudaStream_t);
 
+/* pictures.cu; what is found in two frames, all 0 before */
+struct vgk_cu_result {
+    int differ, worst;
+    unsigned long long sum; /* of |a - b| */
+};
+/* Two frames of one layout and size, by planes of bytes; addresses are the device's */
+struct vgk_cu_pictures {
+    uint8_t *a[3];
+    const uint8_t *b[3];
+    ptrdiff_t a_stride[3], b_stride[3];
+    int64_t bytes[3], rows[3]; /* of a row; of the plane, 0 = none */
+};
+cudaError_t vgk_cu_same(const struct vgk_cu_pictures *, int *differ, cudaStream_t);
+cudaError_t vgk_cu_fade(const struct vgk_cu_pictures *, unsigned before, unsigned now, cudaStream_t); /* to a */
+cudaError_t vgk_cu_difference(const struct vgk_frame *, const struct vgk_frame *, struct vgk_cu_result *, cudaStream_t);
+cudaError_t vgk_cu_shrink(const struct vgk_frame *from, const struct vgk_frame *to, cudaStream_t);
+cudaError_t vgk_cu_brightness(const struct vgk_frame *, int width, int height, uint8_t *to, cudaStream_t);
+
 /* frame.cu: planes are device addresses */
 cudaError_t vgk_cu_frame_read(const struct vgk_frame *, const struct vgk_matrix *, const struct vgk_tensor *,
                               cudaStream_t);

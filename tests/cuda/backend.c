@@ -247,6 +247,58 @@ static void previous_norms(void)
     vg_model_unref(&m);
 }
 
+/* A picture whose planes are in one block, with that block on the device. */
+static struct vgk_frame there(const struct nets_picture *p)
+{
+    struct vgk_frame f = p->f;
+    char *block = vgk_cuda.alloc(cuda, p->bytes);
+    expect(vgk_cuda.upload(cuda, p->data, block, p->bytes, NULL) == VGK_OK);
+    for (int i = 0; i < 3; i++)
+        f.plane[i] = p->f.plane[i] ? (uint8_t *)block + (p->f.plane[i] - p->data) : NULL;
+    f.device = true;
+    return f;
+}
+
+/* Frames in the device's memory: the same bytes, the same statistics of the reduced frame, and the same difference from exact
+ * norms as from frames on the host. */
+static void norms_of_frames_there(void)
+{
+    static const enum vg_norm_mode modes[] = {VG_NORM_PREVIOUS, VG_NORM_THUMBNAIL, VG_NORM_FROZEN};
+    struct vgk_error err = {{0}};
+    struct vg_model *m = nets_with_norms(&err);
+    for (int k = 0; k < 6; k++) {
+        enum vgk_frame_layout layout = k % 2 ? VGK_FRAME_I420 : VGK_FRAME_PACKED;
+        struct vgk_colour colour = nets_colour(layout);
+        struct vg_plan_request r = {.width = 620, .height = 22, .norm_mode = modes[k / 2], .norm_errors = true, .norm_frames = 1};
+        struct vg_run_info info, want;
+        struct nets_planned p, q;
+        r.chroma_x = r.chroma_y = 1 + k % 2;
+        expectf(open_plan(&vgk_cuda, m, r, &p, &err) == VGK_OK && open_plan(&vgk_cuda, m, r, &q, &err) == VGK_OK, "%s", err.text);
+        expect(vg_plan_info(p.plan)->norm_mode == r.norm_mode && vg_plan_info(p.plan)->norm_errors);
+        for (int i = 0; i < 4; i++) {
+            struct nets_picture in = nets_picture(layout, 620, 22, true), a = nets_picture(layout, 620, 22, false), b = a;
+            struct vgk_frame from = there(&in), to = there(&a);
+            b.data = malloc(b.bytes);
+            expectf(vg_run_begin(p.run, &in.f, &colour, &a.f, &err) == VGK_OK &&
+                        vg_run_tile(p.run, 0, 0, &in.f, &colour, &a.f, &err) == VGK_OK, "%s", err.text);
+            expectf(vg_run_begin(q.run, &from, &colour, &a.f, &err) == VGK_OK &&
+                        vg_run_tile(q.run, 0, 0, &from, &colour, &to, &err) == VGK_OK, "%s", err.text);
+            expect(vgk_cuda.download(cuda, to.plane[0], b.data, b.bytes, &err) == VGK_OK);
+            expectf(!memcmp(a.data, b.data, a.bytes), "mode %s, frame %d", vg_norm_mode_name(r.norm_mode), i);
+            vgk_cuda.free(cuda, from.plane[0]), vgk_cuda.free(cuda, to.plane[0]);
+            free(in.data), free(a.data), free(b.data);
+        }
+        vg_run_info(p.run, &want);
+        vg_run_info(q.run, &info);
+        expectf(want.errors_frames >= 2 && want.error_worst > 0, "mode %s", vg_norm_mode_name(r.norm_mode));
+        expect(info.errors_frames == want.errors_frames && info.error_worst == want.error_worst);
+        expect(info.error_mean == want.error_mean);
+        nets_unplan(&p);
+        nets_unplan(&q);
+    }
+    vg_model_unref(&m);
+}
+
 /* As little memory as does: packed weights stay on the host, and come when they are used. */
 static void streamed_weights(void)
 {
@@ -453,6 +505,7 @@ int main(int argc, char **argv)
     run(random_models);
     run(parameters);
     run(previous_norms);
+    run(norms_of_frames_there);
     run(streamed_weights);
     run(overflow);
     run(lost_at_every_call);

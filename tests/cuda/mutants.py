@@ -20,6 +20,7 @@ KERNELS = [("kernels-" + seed, "test-cuda-kernels", [seed], {"VIDGEN_STANDIN_SEE
 BACKEND = [("backend-" + seed, "test-cuda-backend", ["MODELS"], {"VIDGEN_STANDIN_SEED": seed}) for seed in ("0", "1", "5")]
 BACKEND += [("backend-own", "test-cuda-backend", ["MODELS"], {"VIDGEN_STANDIN_SEED": "2", "VIDGEN_CUDNN": "no"})]
 FLIGHTS = [("flights-" + seed, "test-cuda-flights", ["MODELS"], {"VIDGEN_STANDIN_SEED": seed}) for seed in ("0", "1", "5")]
+PICTURES = [("pictures-" + seed, "test-cuda-pictures", [seed], {"VIDGEN_STANDIN_SEED": seed}) for seed in ("0", "1", "5")]
 DNN = [("dnn-run", "test-dnn-run", ["must"], {})]
 
 # name, file in kernels/cuda, what it says, what it says instead, tests, the function that should find it
@@ -55,6 +56,23 @@ MUTANTS = [
     ("chain-result-not-kept", "pointwise.cu", "            c.keep[l->a - VGK_CHAIN_LINK] = true;", "            ;", KERNELS, "chains"),
     ("chain-single-values", "pointwise.cu", "float one = cu_load<float>(a.x[from], 0);", "float one = v[0];", KERNELS, "chains"),
     ("chain-operands-swapped", "pointwise.cu", "cu_binary_piece(l.two.fn, v, w);", "cu_binary_piece(l.two.fn, w, v);", KERNELS, "chains"),
+    # kernels: pictures
+    ("same-past-the-row", "pictures.cu", "return (int)(p.bytes[k] - x < PIECE ? p.bytes[k] - x : PIECE);", "return PIECE;",
+     PICTURES, "comparisons"),
+    ("same-one-plane-less", "pictures.cu", "for (int k = 0; k < 3; k++) {\n        int64_t across", "for (int k = 0; k < 2; k++) {\n        int64_t across",
+     PICTURES, "comparisons"),
+    ("same-not-forgotten", "pictures.c", "    VGK_CUDA_TRY(cudaMemsetAsync(dev->result, 0, sizeof *dev->result, dev->aside), err);\n", "",
+     PICTURES, "comparisons"),
+    ("same-not-waited-for", "pictures.c", "cudaMemcpyDeviceToHost, dev->aside),\n                 err);\n    VGK_CUDA_TRY(cudaStreamSynchronize(dev->aside), err);",
+     "cudaMemcpyDeviceToHost, dev->aside),\n                 err);", PICTURES, "comparisons"),
+    ("fade-turned-round", "pictures.c", "(unsigned)(n - i), (unsigned)i + 1", "(unsigned)i + 1, (unsigned)(n - i)", PICTURES, "fades"),
+    ("fade-past-the-row", "pictures.cu", "            if (i < n)\n                a[i] = v[i];", "            a[i] = v[i];", PICTURES, "fades"),
+    ("difference-one-step-less", "pictures.cu", "for (int lane = 16; lane; lane /= 2)", "for (int lane = 8; lane; lane /= 2)",
+     PICTURES, "differences"),
+    ("shrink-out-of-order", "pictures.c", "vgk_cu_shrink(from, to, dev->stream)", "vgk_cu_shrink(from, to, dev->aside)",
+     PICTURES, "shrinks"),
+    ("points-not-waited-for", "pictures.c", "to, dev->aside), err);\n    VGK_CUDA_TRY(cudaStreamSynchronize(dev->aside), err);",
+     "to, dev->aside), err);", PICTURES, "points"),
     ("chain-ring", "pointwise.cu", "            CU_RING(b, 0);\n", "", KERNELS, "chains"),
     # kernels: addresses, edges
     ("matmul-past-the-rows", "matmul.cu", "            if (row >= m.rows || column >= m.columns)\n                continue;", "",

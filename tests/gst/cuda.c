@@ -402,6 +402,69 @@ GST_START_TEST (test_frames_go_up_once)
 }
 GST_END_TEST;
 
+/* Frames of one picture with a corner that changes now and then; what comes out, and the counters. */
+static GPtrArray *
+run_static (const gchar *settings, gboolean reuse, guint64 *tiles, guint64 *reused)
+{
+  static const guint8 corners[] = {1, 1, 2, 2, 2, 1, 3, 3};
+  gchar *line = g_strdup_printf ("vidgen device=cuda model-file=upscale2x reuse-static=%d %s", reuse, settings);
+  GstHarness *h = gst_harness_new_parse (line);
+  GstElement *element = gst_harness_find_element (h, "vidgen");
+  GPtrArray *out = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_buffer_unref);
+  GstStructure *stats;
+
+  gst_harness_set_live (h, FALSE);
+  gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=27,framerate=25/1");
+  for (guint n = 0; n < G_N_ELEMENTS (corners); n++) {
+    GstBuffer *frame = painted_frame (h, 5);
+
+    gst_buffer_memset (frame, 0, corners[n], 6);
+    GST_BUFFER_PTS (frame) = n * 40 * GST_MSECOND;
+    fail_unless_equals_int (gst_harness_push (h, frame), GST_FLOW_OK);
+  }
+  fail_unless (gst_harness_push_event (h, gst_event_new_eos ()));
+  for (guint n = 0; n < G_N_ELEMENTS (corners); n++) {
+    g_ptr_array_add (out, gst_harness_pull (h));
+    fail_unless_equals_uint64 (GST_BUFFER_PTS (g_ptr_array_index (out, n)), n * 40 * GST_MSECOND);
+  }
+  g_object_get (element, "stats", &stats, NULL);
+  fail_unless (gst_structure_get (stats, "tiles", G_TYPE_UINT64, tiles, "tiles-reused", G_TYPE_UINT64, reused, NULL));
+  gst_structure_free (stats);
+  gst_object_unref (element);
+  gst_harness_teardown (h);
+  g_free (line);
+  return out;
+}
+
+/* What is not run leaves in its turn, with the bytes that it would have, also where its result is on its way yet. */
+GST_START_TEST (test_reuse_in_flight)
+{
+  static const gchar *const settings[] = {"", "tile-width=28 tile-height=27", "tile-width=28 tile-height=28"};
+
+  for (guint i = 0; i < G_N_ELEMENTS (settings); i++) {
+    guint64 tiles, reused, all, none;
+    GPtrArray *with = run_static (settings[i], TRUE, &tiles, &reused),
+              *without = run_static (settings[i], FALSE, &all, &none);
+
+    for (guint n = 0; n < with->len; n++) {
+      GstMapInfo a, b;
+
+      fail_unless (gst_buffer_map (g_ptr_array_index (with, n), &a, GST_MAP_READ) &&
+          gst_buffer_map (g_ptr_array_index (without, n), &b, GST_MAP_READ));
+      fail_unless (a.size == b.size && memcmp (a.data, b.data, a.size) == 0, "%s: frame %u", settings[i], n);
+      gst_buffer_unmap (g_ptr_array_index (with, n), &a);
+      gst_buffer_unmap (g_ptr_array_index (without, n), &b);
+    }
+    fail_unless_equals_uint64 (none, 0);
+    fail_unless_equals_uint64 (tiles + reused, all);
+    /* The corner changes three times, and all of the first frame is new. */
+    fail_unless_equals_uint64 (tiles, all / 8 + 3);
+    g_ptr_array_unref (with);
+    g_ptr_array_unref (without);
+  }
+}
+GST_END_TEST;
+
 /* In a live pipeline nothing waits for the next frame. */
 GST_START_TEST (test_no_flights_live)
 {
@@ -481,6 +544,7 @@ cuda_suite (void)
   tcase_add_test (tc, test_frozen_in_flight);
   tcase_add_test (tc, test_windows_in_flight);
   tcase_add_test (tc, test_frames_go_up_once);
+  tcase_add_test (tc, test_reuse_in_flight);
   tcase_add_test (tc, test_no_flights_live);
   tcase_add_test (tc, test_lost);
   tcase_add_test (tc, test_side_by_side);

@@ -220,6 +220,223 @@ GST_START_TEST (test_time)
 }
 GST_END_TEST;
 
+/* ---- what looks at whole frames ---- */
+
+/* Each colour less its mean, by its deviation. */
+static gchar *
+norm_model (void)
+{
+  struct ow *m = ow_new (17);
+
+  ow_input (m, "x", 1, "1,3,h,w");
+  ow_output (m, "y", 1, "1,3,h,w");
+  ow_floats_tensor (m, "scale", 1, (int64_t[]){3}, (float[]){0.9f, 1.1f, 1});
+  ow_floats_tensor (m, "bias", 1, (int64_t[]){3}, (float[]){0.1f, 0, -0.1f});
+  ow_add (m, ow_node ("InstanceNormalization", "norm", "x,scale,bias", "n"));
+  ow_add (m, ow_node ("Sigmoid", "show", "n", "y"));
+  return time_write (m, "norm.onnx");
+}
+
+/* Scene cuts, reduced frames, windows that fade into each other, the comparison with exact norms: on the device, with the bytes
+ * that frames on the host give, and no more is copied than without a model. */
+GST_START_TEST (test_whole_frames)
+{
+  gchar *window = time_window_model (3, 3, 0), *norm = norm_model ();
+  gchar *elements[] = {g_strdup_printf ("model-file=%s norm-mode=thumbnail norm-error-interval=0", norm),
+      g_strdup_printf ("model-file=%s norm-mode=previous norm-error-interval=2", norm),
+      g_strdup_printf ("model-file=%s scene-cut=on", norm), g_strdup_printf ("model-file=%s hop=2", window)};
+  const gchar *source = "videotestsrc num-buffers=7 pattern=ball animation-mode=frames ! "
+                        "video/x-raw,format=%s,width=600,height=24 ! ";
+
+  for (guint i = 0; i < 2 * G_N_ELEMENTS (elements); i++) {
+    gchar *line = g_strdup_printf (source, i % 2 ? "NV12" : "RGB");
+    Play *host = play_run ("%s vidgen name=v device=cuda %s ! " TO_HOST SINK, line, elements[i / 2]), *play;
+    gint none = -gstdriver_copies (), copies;
+
+    play = play_run ("%s" UPLOAD "vidgenchunk ! vidgenstitch ! " TO_CUDA SINK, line);
+    none += gstdriver_copies ();
+    play_free (play);
+    copies = -gstdriver_copies ();
+    play = play_run ("%s" UPLOAD "vidgen name=v device=cuda %s ! " TO_CUDA SINK, line, elements[i / 2]);
+    copies += gstdriver_copies ();
+    play_ok (host, 7);
+    play_ok (play, 7);
+    expect_same (play, host, elements[i / 2]);
+    fail_unless_equals_int (copies, none);
+    fail_unless_equals_uint64 (counter (play, "norm-error-frames"), counter (host, "norm-error-frames"));
+    fail_unless ((i / 2 == 1) == (counter (play, "norm-error-frames") > 0));
+    play_free (play);
+    play_free (host);
+    g_free (line);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (elements); i++)
+    g_free (elements[i]);
+  time_remove (window);
+  time_remove (norm);
+  expect_no_contexts ();
+}
+GST_END_TEST;
+
+/* ---- reuse-static ---- */
+
+/* The frame in this context; takes it. */
+static GstBuffer *
+take_to (GstCudaContext *context, GstCaps *caps, GstBuffer *noise)
+{
+  GstBufferPool *pool = gst_cuda_buffer_pool_new (context);
+  GstStructure *config = gst_buffer_pool_get_config (pool);
+  GstVideoInfo info;
+  GstVideoFrame from, to;
+  GstBuffer *buffer;
+
+  fail_unless (gst_video_info_from_caps (&info, caps));
+  gst_buffer_pool_config_add_option (config, GST_BUFFER_POOL_OPTION_VIDEO_META);
+  gst_buffer_pool_config_set_params (config, caps, info.size, 0, 0);
+  fail_unless (gst_buffer_pool_set_config (pool, config) && gst_buffer_pool_set_active (pool, TRUE));
+  fail_unless_equals_int (gst_buffer_pool_acquire_buffer (pool, &buffer, NULL), GST_FLOW_OK);
+  fail_unless (gst_video_frame_map (&from, &info, noise, GST_MAP_READ));
+  fail_unless (gst_video_frame_map (&to, &info, buffer, GST_MAP_WRITE));
+  gst_video_frame_copy (&to, &from);
+  gst_video_frame_unmap (&to);
+  gst_video_frame_unmap (&from);
+  gst_buffer_copy_into (buffer, noise, GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS, 0, -1);
+  gst_buffer_unref (noise);
+  gst_buffer_pool_set_active (pool, FALSE);
+  gst_object_unref (pool);
+  return buffer;
+}
+
+static GstCaps *
+caps_in_cuda (const gchar *format, gint width, gint height)
+{
+  GstCaps *caps = frames_caps (format, width, height);
+
+  gst_caps_set_features (caps, 0, gst_caps_features_new ("memory:CUDAMemory", NULL));
+  return caps;
+}
+
+/* A frame of noise in this context. */
+static GstBuffer *
+frame_in (GstCudaContext *context, GstCaps *caps, guint seed)
+{
+  GstVideoInfo info;
+
+  fail_unless (gst_video_info_from_caps (&info, caps));
+  return take_to (context, caps, frames_new (&info, seed, 0, FALSE));
+}
+
+/* Frames of these seeds; what comes out, and how often the model ran. */
+static GPtrArray *
+run_static (const gchar *format, const gchar *element, gboolean reuse, gint *copies, guint64 *tiles)
+{
+  static const guint seeds[] = {1, 1, 3, 3, 3, 1};
+  gchar *line = g_strdup_printf ("%s name=v device=cuda model-file=upscale2x reuse-static=%d", element, reuse);
+  GstHarness *h = gst_harness_new_parse (line);
+  GstElement *v = gst_harness_find_element (h, element);
+  GstCudaContext *context = gst_cuda_context_new (0);
+  GstCaps *caps = caps_in_cuda (format, 36, 28);
+  GPtrArray *out = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_buffer_unref);
+
+  gst_harness_set_caps (h, gst_caps_ref (caps), caps_in_cuda (format, 72, 56));
+  *copies = 0;
+  for (guint i = 0; i < G_N_ELEMENTS (seeds); i++) {
+    GstBuffer *in = frame_in (context, caps, seeds[i]);
+
+    GST_BUFFER_FLAG_UNSET (in, GST_BUFFER_FLAG_DISCONT);
+    *copies -= gstdriver_copies ();
+    fail_unless_equals_int (gst_harness_push (h, in), GST_FLOW_OK);
+    *copies += gstdriver_copies ();
+    g_ptr_array_add (out, gst_harness_pull (h));
+  }
+  *tiles = stat_of (v, "tiles");
+  fail_unless_equals_uint64 (*tiles + stat_of (v, "tiles-reused"), G_N_ELEMENTS (seeds));
+  gst_object_unref (v);
+  gst_harness_teardown (h);
+  gst_object_unref (context);
+  gst_caps_unref (caps);
+  g_free (line);
+  return out;
+}
+
+/* Compared, kept and given where they lie. */
+GST_START_TEST (test_reuse)
+{
+  static const gchar *const formats[] = {"I420", "NV12", "RGB", "ARGB", "GBR"};
+
+  for (guint i = 0; i < G_N_ELEMENTS (formats); i++) {
+    const gchar *element = i % 2 ? "vidgen" : "vidgenmodel";
+    GstVideoInfo info = frames_info (formats[i], 72, 56);
+    guint64 tiles, all;
+    gint copies, none;
+    GPtrArray *with = run_static (formats[i], element, TRUE, &copies, &tiles),
+              *without = run_static (formats[i], element, FALSE, &none, &all);
+
+    fail_unless_equals_uint64 (tiles, 3);
+    fail_unless_equals_uint64 (all, 6);
+    fail_unless_equals_int (none, 6); /* what the test wrote on the host goes up */
+    fail_unless_equals_int (copies, none);
+    for (guint n = 0; n < with->len; n++) {
+      gchar *differ = frames_differ (&info, g_ptr_array_index (with, n), g_ptr_array_index (without, n));
+
+      fail_unless (!differ, "%s, frame %u: %s", formats[i], n, differ);
+    }
+    g_ptr_array_unref (with);
+    g_ptr_array_unref (without);
+  }
+  expect_no_contexts ();
+}
+GST_END_TEST;
+
+/* Three scenes of three frames: two cuts, found on the device. */
+GST_START_TEST (test_cuts)
+{
+  static const gchar *const formats[] = {"NV12", "RGB", "GBR", "BGRA"};
+
+  for (guint i = 0; i < G_N_ELEMENTS (formats); i++) {
+    gchar *model = norm_model (), *line = g_strdup_printf ("vidgen device=cuda scene-cut=on model-file=%s", model);
+    GstHarness *h = gst_harness_new_parse (line);
+    GstElement *v = gst_harness_find_element (h, "vidgen");
+    GstCudaContext *context = gst_cuda_context_new (0);
+    GstCaps *caps = caps_in_cuda (formats[i], 96, 54);
+    GstVideoInfo info;
+    gint copies = 0;
+
+    fail_unless (gst_video_info_from_caps (&info, caps));
+    gst_harness_set_caps (h, gst_caps_ref (caps), caps_in_cuda (formats[i], 96, 54));
+    for (guint n = 0; n < 9; n++) {
+      GstBuffer *scene = frames_new (&info, 1, 0, FALSE);
+      GstVideoFrame frame;
+
+      GST_BUFFER_FLAG_UNSET (scene, GST_BUFFER_FLAG_DISCONT);
+      fail_unless (gst_video_frame_map (&frame, &info, scene, GST_MAP_WRITE));
+      for (guint p = 0; p < GST_VIDEO_FRAME_N_PLANES (&frame); p++)
+        for (gint y = 0; y < frames_rows (&frame, p); y++)
+          for (gint x = 0; x < frames_row_bytes (&frame, p); x++) {
+            guint32 block = (y / 6 * 50 + x / 6 + 1) * 2654435761u * (n / 3 + 1);
+
+            ((guint8 *) frame.data[p])[y * GST_VIDEO_FRAME_PLANE_STRIDE (&frame, p) + x] =
+                40 + (block ^ block >> 15) % 160 + n % 3;
+          }
+      gst_video_frame_unmap (&frame);
+      scene = take_to (context, caps, scene);
+      copies -= gstdriver_copies ();
+      fail_unless_equals_int (gst_harness_push (h, scene), GST_FLOW_OK);
+      copies += gstdriver_copies ();
+      gst_buffer_unref (gst_harness_pull (h));
+    }
+    fail_unless_equals_int (copies, 9); /* what the test wrote on the host goes up */
+    fail_unless_equals_uint64 (stat_of (v, "cuts"), 2);
+    gst_object_unref (v);
+    gst_harness_teardown (h);
+    gst_object_unref (context);
+    gst_caps_unref (caps);
+    g_free (line);
+    time_remove (model);
+  }
+  expect_no_contexts ();
+}
+GST_END_TEST;
+
 /* ---- contexts ---- */
 
 static GstPadProbeReturn
@@ -325,43 +542,6 @@ GST_START_TEST (test_any_order)
   }
 }
 GST_END_TEST;
-
-/* A frame of noise in this context. */
-static GstBuffer *
-frame_in (GstCudaContext *context, GstCaps *caps, guint seed)
-{
-  GstBufferPool *pool = gst_cuda_buffer_pool_new (context);
-  GstStructure *config = gst_buffer_pool_get_config (pool);
-  GstVideoInfo info;
-  GstVideoFrame from, to;
-  GstBuffer *buffer, *noise;
-
-  fail_unless (gst_video_info_from_caps (&info, caps));
-  gst_buffer_pool_config_add_option (config, GST_BUFFER_POOL_OPTION_VIDEO_META);
-  gst_buffer_pool_config_set_params (config, caps, info.size, 0, 0);
-  fail_unless (gst_buffer_pool_set_config (pool, config) && gst_buffer_pool_set_active (pool, TRUE));
-  fail_unless_equals_int (gst_buffer_pool_acquire_buffer (pool, &buffer, NULL), GST_FLOW_OK);
-  noise = frames_new (&info, seed, 0, FALSE);
-  fail_unless (gst_video_frame_map (&from, &info, noise, GST_MAP_READ));
-  fail_unless (gst_video_frame_map (&to, &info, buffer, GST_MAP_WRITE));
-  gst_video_frame_copy (&to, &from);
-  gst_video_frame_unmap (&to);
-  gst_video_frame_unmap (&from);
-  gst_buffer_copy_into (buffer, noise, GST_BUFFER_COPY_FLAGS | GST_BUFFER_COPY_TIMESTAMPS, 0, -1);
-  gst_buffer_unref (noise);
-  gst_buffer_pool_set_active (pool, FALSE);
-  gst_object_unref (pool);
-  return buffer;
-}
-
-static GstCaps *
-caps_in_cuda (const gchar *format, gint width, gint height)
-{
-  GstCaps *caps = frames_caps (format, width, height);
-
-  gst_caps_set_features (caps, 0, gst_caps_features_new ("memory:CUDAMemory", NULL));
-  return caps;
-}
 
 static GstCudaContext *
 context_of (GstBuffer *buffer)
@@ -774,6 +954,9 @@ cuda_memory_suite (void)
   tcase_add_test (tc, test_budget);
   tcase_add_test (tc, test_in_flight);
   tcase_add_test (tc, test_time);
+  tcase_add_test (tc, test_whole_frames);
+  tcase_add_test (tc, test_cuts);
+  tcase_add_test (tc, test_reuse);
   tcase_add_test (tc, test_one_under_way);
   tcase_add_test (tc, test_one_context);
   tcase_add_test (tc, test_any_order);

@@ -259,14 +259,17 @@ GST_START_TEST (test_frames)
   fail_unless (!pending (out) && !pending (in));
   g_string_truncate (calls, 0);
 
-  /* To the host, where it takes the frame's place. */
+  /* To the host. */
+  room = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&info), NULL);
   fail_unless (gst_vidgen_cuda_map (&a, &info, out, GST_MAP_READ, context));
+  fail_unless (gst_vidgen_cuda_map (&b, &info, room, GST_MAP_WRITE, context));
   g_string_truncate (calls, 0);
-  fail_unless (gst_vidgen_cuda_fetch (&a, &room));
-  fail_unless (!gst_vidgen_frame_on_device (&a));
+  fail_unless (gst_vidgen_cuda_copy (&b, &a));
+  fail_unless (!gst_vidgen_frame_on_device (&b));
   expect_calls ("push copy copy copy wait pop ");
   for (guint p = 0; p < 3; p++)
-    fail_unless_equals_int (*(guint8 *) GST_VIDEO_FRAME_PLANE_DATA (&a, p), 7);
+    fail_unless_equals_int (*(guint8 *) GST_VIDEO_FRAME_PLANE_DATA (&b, p), 7);
+  gst_vidgen_cuda_unmap (&b);
   gst_vidgen_cuda_unmap (&a);
 
   /* Memory of another context is mapped on the host, and by nobody else's rules. */

@@ -53,6 +53,17 @@ stats_of (Play *play)
   return stats;
 }
 
+static guint64
+counter_of (Play *play, const gchar *name)
+{
+  GstStructure *stats = stats_of (play);
+  guint64 value;
+
+  fail_unless (gst_structure_get_uint64 (stats, name, &value), "%s", name);
+  gst_structure_free (stats);
+  return value;
+}
+
 static void
 expect_plan (Play *play, const gchar *text)
 {
@@ -150,21 +161,6 @@ GST_START_TEST (test_errors)
 }
 GST_END_TEST;
 
-/* Those frames are compared that are to be, and no others with what was made for them. */
-GST_START_TEST (test_error_interval)
-{
-  Play *play = run (12, "", "norm-error-interval=4 norm-mode=tile tile-width=48");
-  GstStructure *stats = stats_of (play);
-  guint64 frames;
-
-  play_ok (play, 12);
-  fail_unless (gst_structure_get_uint64 (stats, "norm-error-frames", &frames));
-  fail_unless_equals_uint64 (frames, 3);
-  gst_structure_free (stats);
-  play_free (play);
-}
-GST_END_TEST;
-
 /* `vidgen freeze` on a picture: that picture then comes out as with exact norms, and live streams are frozen. */
 GST_START_TEST (test_stored)
 {
@@ -207,6 +203,65 @@ GST_START_TEST (test_stored)
 }
 GST_END_TEST;
 
+/* One frame of so many is compared, and no other one. */
+GST_START_TEST (test_interval)
+{
+  static const gchar *const modes[] = {"previous", "thumbnail", "tile tile-width=48"};
+
+  for (guint i = 0; i < G_N_ELEMENTS (modes); i++) {
+    gchar *properties = g_strdup_printf ("norm-error-interval=4 norm-mode=%s", modes[i]);
+    Play *play = run (14, "", properties);
+
+    play_ok (play, 14);
+    fail_unless_equals_uint64 (counter_of (play, "norm-error-frames"), 3);
+    play_free (play);
+    g_free (properties);
+  }
+}
+GST_END_TEST;
+
+#define ANY G_MAXUINT64
+#define STILL "pattern=zone-plate kx2=20 ky2=20"
+
+/* reuse-static: on a picture that stands still the same bytes and the same comparisons come out, in all modes. */
+GST_START_TEST (test_reuse)
+{
+  static const struct
+  {
+    const gchar *properties;
+    guint64 reused; /* of 24 frames, each fourth of which is compared in modes but exact */
+    guint tiles, compared;
+  } cases[] = {
+    {"norm-mode=exact", 23, 1, 0},
+    {"norm-mode=previous", ANY, 1, 6}, /* when its statistics have arrived to the bit */
+    {"norm-mode=thumbnail", 23 - 6, 1, 6},
+    {"norm-mode=frozen", 14 - 4, 1, 4},
+    {"norm-mode=tile tile-width=48", 23 - 6, 0, 6},
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    gchar *with = g_strdup_printf ("%s norm-error-interval=4 reuse-static=true", cases[i].properties),
+          *without = g_strdup_printf ("%s norm-error-interval=4", cases[i].properties);
+    Play *a = run (24, STILL, with), *b = run (24, STILL, without);
+    guint64 reused = counter_of (a, "tiles-reused"), tiles = counter_of (b, "tiles") / 24;
+
+    play_ok (a, 24);
+    play_ok (b, 24);
+    for (guint f = 0; f < 24; f++)
+      fail_unless_equals_int (play_differ (play_frame (a, f), play_frame (b, f)), 0);
+    fail_unless (cases[i].reused == ANY || reused == cases[i].reused * tiles, "%s: %d", cases[i].properties, (gint) reused);
+    fail_unless (cases[i].tiles ? tiles == cases[i].tiles : tiles > 1);
+    fail_unless_equals_uint64 (reused + counter_of (a, "tiles"), counter_of (b, "tiles"));
+    fail_unless_equals_uint64 (counter_of (a, "norm-error-frames"), counter_of (b, "norm-error-frames"));
+    fail_unless_equals_uint64 (counter_of (a, "norm-error-frames"), cases[i].compared);
+    play_free (a);
+    play_free (b);
+    g_free (with);
+    g_free (without);
+  }
+}
+GST_END_TEST;
+
 static Suite *
 norms_suite (void)
 {
@@ -219,7 +274,8 @@ norms_suite (void)
   tcase_add_test (tc, test_auto);
   tcase_add_test (tc, test_frozen_tiles);
   tcase_add_test (tc, test_errors);
-  tcase_add_test (tc, test_error_interval);
+  tcase_add_test (tc, test_interval);
+  tcase_add_test (tc, test_reuse);
   tcase_add_test (tc, test_stored);
   return s;
 }

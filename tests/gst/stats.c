@@ -38,6 +38,11 @@ latency (void)
   expect (add_frames (&stats, &now, 80 * MS, 100) == 0);
   expect (add_frames (&stats, &now, 30 * MS, 100) == 1);
   expect (stats.latency == 30 * GST_MSECOND);
+  /* Not because tiles were not run. */
+  stats.reused = 4;
+  expect (add_frames (&stats, &now, 20 * MS, 60) == 0);
+  expect (add_frames (&stats, &now, 20 * MS, 60) == 1);
+  expect (stats.latency == 20 * GST_MSECOND);
 }
 
 static void

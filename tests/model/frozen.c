@@ -158,7 +158,12 @@ static void parameters(void)
         vg_run_set_parameter(exact.run, 0, values, &err);
         vg_run_set_parameter(frozen.run, 0, values, &err);
         paint(&in, i);
+        uint64_t version;
+        vg_run_info(exact.run, &info);
+        version = info.version;
         nets_play(&exact, &in);
+        vg_run_info(exact.run, &info);
+        expectf(info.version == version && version == (uint64_t)i + 2, "frame %d: version %d", i, (int)version);
         nets_play(&frozen, &in);
         vg_run_info(frozen.run, &info);
         bool measures = i % 6 < 3;

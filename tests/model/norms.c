@@ -210,6 +210,54 @@ static void statistics(void)
     }
 }
 
+/* A picture that stands still: the same version before two runs means the same bytes, in every mode, and there comes a time
+ * when it is the same (PREVIOUS: when the smoothed statistics have arrived, to the bit).  What changes them changes it. */
+static void versions(void)
+{
+    static const struct {
+        enum vg_norm_mode mode;
+        int least, most; /* frames that differ from the one before by version, the first included */
+    } cases[] = {{VG_NORM_EXACT, 1, 1}, {VG_NORM_PREVIOUS, 3, 300}, {VG_NORM_FROZEN, 9, 9}, {VG_NORM_THUMBNAIL, 1, 1}};
+    const struct vgk_colour colour = {.full_range = true};
+    uint8_t in[3 * W * H], last[3 * W * H];
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct vgk_error err = {{0}};
+        struct vgk_frame frame = {VGK_FRAME_PACKED, W, H, {in}, {3 * W}, 3, {0, 1, 2}, -1};
+        struct vg_run_info info;
+        struct player p;
+        uint64_t before = UINT64_MAX;
+        int changes = 0, stood = 0;
+        start(&p, cases[c].mode, 0);
+        expect(vg_plan_info(p.plan)->norm_mode == cases[c].mode);
+        picture(in, 7, 120, 40);
+        for (int i = 0; i < 400 && stood < 4; i++) {
+            expectf(vg_run_begin(p.run, &frame, &colour, NULL, &err) == VGK_OK, "%s", err.text);
+            vg_run_info(p.run, &info);
+            stood = info.version == before ? stood + 1 : 0;
+            changes += info.version != before;
+            before = info.version;
+            memcpy(last, p.out, sizeof last);
+            play(&p, in);
+            expectf(!stood || !memcmp(last, p.out, sizeof last), "mode %s, frame %d", vg_norm_mode_name(cases[c].mode), i);
+        }
+        expectf(stood == 4 && changes >= cases[c].least && changes <= cases[c].most, "mode %s: %d changes",
+                vg_norm_mode_name(cases[c].mode), changes);
+        /* Another picture. */
+        picture(in, 8, 110, 50);
+        vg_run_begin(p.run, &frame, &colour, NULL, &err);
+        play(&p, in);
+        vg_run_begin(p.run, &frame, &colour, NULL, &err);
+        vg_run_info(p.run, &info);
+        bool by_frames = cases[c].mode == VG_NORM_PREVIOUS || cases[c].mode == VG_NORM_THUMBNAIL;
+        expectf((info.version != before) == by_frames, "mode %s", vg_norm_mode_name(cases[c].mode));
+        before = info.version;
+        vg_run_reset(p.run);
+        vg_run_info(p.run, &info);
+        expect(info.version != before);
+        stop(&p);
+    }
+}
+
 int main(void)
 {
     struct vgk_error err = {{0}};
@@ -220,6 +268,7 @@ int main(void)
         run(statistics);
         run(follows);
         run(in_bands);
+        run(versions);
     }
     vg_model_unref(&model);
     vgk_cpu.close(&device);

@@ -167,10 +167,35 @@ static void edges(void)
     }
 }
 
+/* Every byte of the pixels counts, and none beside them. */
+static void same(void)
+{
+    kit_seed(9);
+    for (int i = 0; i < 600; i++) {
+        const struct vg_layout *l = &layouts[i % 6];
+        int w = kit_int(1, 40), h = kit_int(1, 20), p = kit_int(0, l->planes - 1);
+        struct vg_picture a = picture(l, source, w, kit_int(0, 9)), b = picture(l, output, w, 1);
+        int rows = samples(h, l->plane[p].y_sub), bytes = (int)b.stride[p] - 1, y = kit_int(0, rows - 1);
+
+        for (int q = 0; q < l->planes; q++)
+            memset(output[q], 0xee, (size_t)b.stride[q] * (size_t)samples(h, l->plane[q].y_sub));
+        for (int q = 0; q < l->planes; q++)
+            for (int k = 0; k < a.stride[q] * samples(h, l->plane[q].y_sub); k++)
+                source[q][k] = kit_random();
+        vg_copy_rect(l, &b, 0, 0, &a, 0, 0, w, h);
+        expectf(vg_same_rect(l, &a, &b, w, h), "%d", i);
+        output[p][y * b.stride[p] + bytes] ^= 1; /* behind the row */
+        expectf(vg_same_rect(l, &a, &b, w, h), "%d", i);
+        output[p][y * b.stride[p] + (i % 3 == 0 ? 0 : i % 3 == 1 ? bytes - 1 : kit_int(0, bytes - 1))] ^= 0x80;
+        expectf(!vg_same_rect(l, &a, &b, w, h), "%d: plane %d, row %d", i, p, y);
+    }
+}
+
 int main(void)
 {
     run(identity);
     run(weighted);
     run(edges);
+    run(same);
     return kit_done();
 }

@@ -68,4 +68,11 @@ template <class T> static inline T atomicAdd(T *p, T v)
     return before;
 }
 
+template <class T> static inline T atomicMax(T *p, T v)
+{
+    T before = *p;
+    *p = before > v ? before : v;
+    return before;
+}
+
 #endif
