@@ -93,12 +93,10 @@ enum vgk_status vg_states_lay_out(const struct vg_model *m, const struct vg_grid
         if (!vgk_tensor_bytes(t, &bytes))
             return vgk_fail(err, VGK_ERR_INVALID, "%s: a state of a frame this large does not fit this machine",
                             m->summary.path);
-        for (int k = 0; k < 2; k++) {
-            s->state[i].offset[k] = s->bytes;
-            s->bytes += vgk_round_up(bytes, VGK_ALIGN);
-        }
+        s->state[i].offset = s->copy_bytes;
+        s->copy_bytes += vgk_round_up(bytes, VGK_ALIGN);
     }
-    s->state_bytes = s->bytes;
+    s->bytes = 2 * s->copy_bytes;
     for (int i = 0; i < m->graph->n_inputs; i++)
         if (r->inputs[i].role == VG_ROLE_MAP) {
             s->map[i] = s->bytes;
@@ -136,19 +134,19 @@ static void cut(struct vgk_tensor *t, const struct vg_input_size *size, int axis
                               (end - begin) * size->num[axis] / size->den[axis], 1);
 }
 
-static struct vgk_tensor state_at(const struct vg_plan *p, char *section, int i, int which)
+static struct vgk_tensor state_at(const struct vg_plan *p, char *copy, int i)
 {
     struct vgk_tensor t = p->states.state[i].t;
-    t.data = section + p->states.state[i].offset[which];
+    t.data = copy + p->states.state[i].offset;
     return t;
 }
 
-enum vgk_status vg_state_read(const struct vg_plan *p, char *section, int i, int which, int column, int row,
-                              const struct vgk_tensor *to, struct vgk_error *err)
+enum vgk_status vg_state_read(const struct vg_plan *p, char *copy, int i, int column, int row, const struct vgk_tensor *to,
+                              struct vgk_error *err)
 {
     const struct vg_input_size *size = &p->model->roles.inputs[p->model->roles.states[i].input].size;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
-    struct vgk_tensor t = state_at(p, section, i, which);
+    struct vgk_tensor t = state_at(p, copy, i);
     cut(&t, size, VG_X, x->origin[column], x->origin[column] + x->tile);
     cut(&t, size, VG_Y, y->origin[row], y->origin[row] + y->tile);
     return vg_copy(p, &t, to, err);
@@ -157,12 +155,12 @@ enum vgk_status vg_state_read(const struct vg_plan *p, char *section, int i, int
 /* What a tile owns; the last one the padding behind the frame, too. */
 static int64_t core_end(const struct vg_axis *a, int i) { return i == a->n - 1 ? extent(a) : a->cut[i + 1]; }
 
-enum vgk_status vg_state_write(const struct vg_plan *p, char *section, int i, int which, int column, int row,
-                               const struct vgk_tensor *from, struct vgk_error *err)
+enum vgk_status vg_state_write(const struct vg_plan *p, char *copy, int i, int column, int row, const struct vgk_tensor *from,
+                               struct vgk_error *err)
 {
     const struct vg_input_size *size = &p->model->roles.inputs[p->model->roles.states[i].input].size;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
-    struct vgk_tensor t = state_at(p, section, i, which), core = *from;
+    struct vgk_tensor t = state_at(p, copy, i), core = *from;
     cut(&t, size, VG_X, x->cut[column], core_end(x, column));
     cut(&t, size, VG_Y, y->cut[row], core_end(y, row));
     cut(&core, size, VG_X, x->cut[column] - x->origin[column], core_end(x, column) - x->origin[column]);

@@ -296,3 +296,11 @@ enum vgk_status vgk_cuda_flight_wait(struct vgk_device *dev, struct vgk_flights 
             copy_frame(&g->out[i], &out[i]);
     return VGK_OK;
 }
+
+/* Its first result may still come down while the second is written, and is then overwritten by that. */
+void vgk_cuda_flight_again(struct vgk_device *dev, struct vgk_flights *f, int k)
+{
+    f->flight[k].ended = false;
+    dev->in_flight = true;
+    dev->before_write = NULL;
+}

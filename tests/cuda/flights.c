@@ -44,7 +44,9 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     const struct vg_plan_info *info = vg_plan_info(flying.plan);
     bool in_tiles = info->grid->x.n * info->grid->y.n > 1;
     expect(info->flight_frames == in_tiles);
-    expect(info->flight_bytes && info->staging_bytes > info->flight_bytes && !vg_plan_info(plain.plan)->flight_bytes);
+    bool has_states = vg_model_summary(m)->n_states > 0; /* a third copy, and zeros that come from the host at first */
+    expect(info->flight_bytes && !vg_plan_info(plain.plan)->flight_bytes);
+    expect(info->staging_bytes > info->flight_bytes || has_states);
     expect(info->arena_bytes == vg_plan_info(plain.plan)->arena_bytes + info->flight_bytes);
     struct tiles t = tiles_make(info, layout, frames);
     results_make(&t, got);
@@ -66,7 +68,7 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
         down += standin_downloaded();
         snprintf(what, sizeof what, "%s, %d tiles of %d bands, round %d", name, t.n, info->bands, round);
         check_same(what, &t, got);
-        if (info->norm_errors)
+        if (info->norm_errors || has_states)
             continue;
         whole = way == FROM_DEVICE || way == ON_DEVICE ? 0 : whole;
         expectf(way == ALONE || way == MIXED || up == whole, "%s: %ld bytes went up, expected %ld", what, up, whole);
@@ -219,12 +221,57 @@ static void frozen(void)
     vg_model_unref(&m);
 }
 
-/* The last tile of each frame overflows: it is run again while the next one is on its way. */
-static void overflow(void)
+/* Half the frame, half the mean of what is around in the state before, which is what it shows, too.  bright: what is bright is
+ * more than a half can hold on the way. */
+static struct vg_model *state_model(bool bright)
 {
     struct vgk_error err = {{0}};
-    struct vg_model *m = overflow_model(&err);
-    struct vg_plan_request r = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32};
+    struct ow *m = ow_new(17);
+    float w[3 * 3 * 9] = {0}, one[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, large = bright ? 1e5f : 4, small = .5f / large;
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < 9; i++)
+            w[(c * 3 + c) * 9 + i] = .5f / 9;
+    ow_input(m, "x", 1, "1,3,h,w");
+    ow_input(m, "state_in", 1, "1,3,h,w");
+    ow_floats_tensor(m, "w", 4, (int64_t[]){3, 3, 3, 3}, w);
+    ow_floats_tensor(m, "one", 4, (int64_t[]){3, 3, 1, 1}, one);
+    ow_floats_tensor(m, "large", 1, (int64_t[]){1}, &large);
+    ow_floats_tensor(m, "small", 1, (int64_t[]){1}, &small);
+    struct pb *blur = ow_node("Conv", "blur", "state_in,w", "before");
+    ow_ints(blur, "pads", 4, (int64_t[]){1, 1, 1, 1});
+    ow_add(m, blur);
+    ow_add(m, ow_node("Mul", "more", "x,large", "a"));
+    ow_add(m, ow_node("Conv", "same", "a,one", "b"));
+    ow_add(m, ow_node("Relu", "positive", "b", "c"));
+    ow_add(m, ow_node("Conv", "again", "c,one", "d"));
+    ow_add(m, ow_node("Mul", "less", "d,small", "now"));
+    ow_add(m, ow_node("Add", "sum", "before,now", "state_out"));
+    ow_add(m, ow_node("Relu", "show", "state_out", "y"));
+    ow_output(m, "y", 1, "1,3,h,w");
+    ow_output(m, "state_out", 1, "1,3,h,w");
+    struct vg_model *model = nets_finish(m, &err);
+    expectf(model && vg_model_summary(model)->n_states == 1, "%s", err.text);
+    return model;
+}
+
+/* Each window's tiles read what the window before left, though that may still be at work. */
+static void states(void)
+{
+    struct vg_model *m = state_model(false);
+    struct vg_plan_request r = {.width = 36, .height = 20, .precision = VG_PRECISION_FP32};
+    check("a state", m, r, VGK_FRAME_PACKED, 6);
+    r.precision = VG_PRECISION_FP16;
+    check("a state in half", m, r, VGK_FRAME_I420, 6);
+    r.tile_width = 28, r.tile_height = 20;
+    check("a state in tiles", m, r, VGK_FRAME_PACKED, 6);
+    vg_model_unref(&m);
+}
+
+/* Right parts of frames overflow, of each but those that `dark` counts: their tiles are run again while the next one is on its
+ * way, which, where it has read their states, is run again, too. */
+static void check_overflow(const char *name, struct vg_model *m, struct vg_plan_request r, int frames, int dark)
+{
+    struct vgk_error err = {{0}};
     struct nets_planned plain, flying;
     struct nets_picture got[MOST][MOST_OUT];
     struct vg_run_info info, want;
@@ -232,27 +279,42 @@ static void overflow(void)
     r.flights = true;
     expect(open_plan(cuda, m, r, &flying, &err) == VGK_OK);
     const struct vg_axis *x = &vg_plan_info(flying.plan)->grid->x;
-    struct tiles t = tiles_make(vg_plan_info(flying.plan), VGK_FRAME_PACKED, 4);
+    struct tiles t = tiles_make(vg_plan_info(flying.plan), VGK_FRAME_PACKED, frames);
     results_make(&t, got);
     for (int f = 0; f < t.n_frames; f++)
         for (size_t k = 0; k < t.frame[f].bytes; k++) {
-            bool bright = (int)(k % (size_t)t.frame[f].f.stride[0]) / 3 > x->origin[x->n - 2] + x->tile;
+            bool bright = (!dark || f % dark) && (int)(k % (size_t)t.frame[f].f.stride[0]) / 3 >
+                                                     (x->n > 1 ? x->origin[x->n - 2] + x->tile : r.width / 2);
             t.frame[f].data[k] = bright && k % 7 == 0 ? 255 : (uint8_t)(t.frame[f].data[k] % 20);
         }
     expect(play_tiles(plain.run, &t, &err) == VGK_OK);
     vg_run_info(plain.run, &want);
+    int expected = dark ? frames - (frames + dark - 1) / dark : frames;
     for (enum way way = ALONE; way < WAYS; way++) {
         expectf(fly(flying.run, &t, way, beside, got, &err) == VGK_OK, "%s", err.text);
-        check_same("tiles that overflow", &t, got);
+        check_same(name, &t, got);
         vg_run_info(flying.run, &info);
-        expectf(info.rescued == (way + 1) * want.rescued && want.rescued == (uint64_t)t.n_frames,
-                "%d tiles of %d run again, expected %d", (int)info.rescued, t.n, (int)want.rescued);
+        expectf(info.rescued == (way + 1) * want.rescued && want.rescued == (uint64_t)expected,
+                "%s: %d tiles of %d run again, %d one by one, expected %d", name, (int)info.rescued, (way + 1) * t.n,
+                (int)want.rescued, expected);
     }
     results_free(&t, got);
     tiles_free(&t);
     nets_unplan(&plain);
     nets_unplan(&flying);
+}
+
+static void overflow(void)
+{
+    struct vgk_error err = {{0}};
+    struct vg_model *m = overflow_model(&err), *state = state_model(true);
+    struct vg_plan_request tiles = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32}, whole = {.width = 36, .height = 20};
+    check_overflow("tiles that overflow", m, tiles, 4, 0);
+    check_overflow("frames that overflow, and their states", state, whole, 8, 0);
+    check_overflow("some frames that overflow, and their states", state, whole, 8, 3);
+    check_overflow("tiles that overflow, and their states", state, tiles, 8, 3);
     vg_model_unref(&m);
+    vg_model_unref(&state);
 }
 
 static const struct vg_plan_request tiled = {.width = 36, .height = 20, .tile_width = 28, .tile_height = 20, .flights = true};
@@ -557,6 +619,7 @@ int main(int argc, char **argv)
     run(same_bytes);
     run(windows);
     run(frozen);
+    run(states);
     run(overflow);
     run(given_up);
     run(wrong_format);
