@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a model keeps from run to run: recurrent states, and the frame before where it wants that.
  *
- * States lie in frame coordinates, at the end of the plan's arena, and twice: runs read what the window before left,
- * and write what the next one reads.  A third copy, where flights need it: see vg_run_wait.  A tile reads all of its pixels, those beside its core from its neighbours' cores; it
+ * States lie in frame coordinates, at the end of the plan's arena, and twice (three times where flights need it, see
+ * vg_run_wait): runs read what the window before left, and write what the next one reads.  A tile reads all of its pixels, those beside its core from its neighbours' cores; it
  * writes its core alone.  So tiles see the very states that the whole frame sees.
  *
  * Behind the states there are the values that fill maps (roles.h). */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "flying.h"
+#include "flying_nets.h"
 #include "overflow.h"
 #include "standin/counters.h"
 
@@ -85,8 +86,8 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     vg_run_info(plain.run, &one);
     vg_run_info(flying.run, &other);
     expect(one.frozen == other.frozen && one.frozen == (info->norm_mode == VG_NORM_FROZEN));
-    expectf(!info->norm_errors || (other.errors_frames > 0 && fabs(other.error_mean - one.error_mean) < 1e-3), "%s: %d, %d frames, %g, %g",
-            name, (int)one.errors_frames, (int)other.errors_frames, one.error_mean, other.error_mean);
+    expectf(!info->norm_errors || (other.errors_frames > 0 && fabs(other.error_mean - one.error_mean) < 1e-3),
+            "%s: %d, %d frames, %g, %g", name, (int)one.errors_frames, (int)other.errors_frames, one.error_mean, other.error_mean);
     results_free(&t, got);
     tiles_free(&t);
     nets_unplan(&plain);
@@ -117,35 +118,6 @@ static void same_bytes(void)
     }
 }
 
-/* Window of `in` frames to `out`. */
-static struct vg_model *window_model(int in, int out)
-{
-    struct vgk_error err = {{0}};
-    struct nets n;
-    nets_begin(&n, 3 * in);
-    int a = nets_unary(&n, nets_conv(&n, 0, (struct nets_conv){.out = 8, .kernel = 3}), "Relu");
-    struct vg_model *m = nets_end(&n, nets_conv(&n, a, (struct nets_conv){.out = 3 * out, .kernel = 3}), &err);
-    expectf(m && vg_model_summary(m)->window == in && vg_model_summary(m)->emit == out, "%s", err.text);
-    return m;
-}
-
-/* Two pictures and a time in, the picture then out. */
-static struct vg_model *between_model(void)
-{
-    struct vgk_error err = {{0}};
-    struct ow *m = ow_new(17);
-    ow_input(m, "a", 1, "1,3,h,w");
-    ow_input(m, "b", 1, "1,3,h,w");
-    ow_input(m, "t", 1, "1");
-    ow_add(m, ow_node("Sub", "way", "b,a", "d"));
-    ow_add(m, ow_node("Mul", "part", "d,t", "e"));
-    ow_add(m, ow_node("Add", "there", "a,e", "y"));
-    ow_output(m, "y", 1, "1,3,h,w");
-    struct vg_model *model = nets_finish(m, &err);
-    expectf(model && vg_model_summary(model)->centre < 0, "%s", err.text);
-    return model;
-}
-
 static bool plan_flies(struct vg_model *m, struct vg_plan_request r)
 {
     struct vgk_error err = {{0}};
@@ -162,7 +134,8 @@ static bool plan_flies(struct vg_model *m, struct vg_plan_request r)
 static void windows(void)
 {
     struct vg_model *mean = window_model(3, 1), *each = window_model(3, 3), *between = between_model();
-    struct vg_plan_request whole = {.width = 36, .height = 20}, tiles = {.width = 36, .height = 20, .tile_width = 28, .tile_height = 20};
+    struct vg_plan_request whole = {.width = 36, .height = 20}, tiles = whole;
+    tiles.tile_width = 28, tiles.tile_height = 20;
     check("3 frames to one", mean, whole, VGK_FRAME_PACKED, 6);
     check("3 frames to one in tiles", mean, tiles, VGK_FRAME_I420, 6);
     check("3 frames to 3", each, whole, VGK_FRAME_I420, 6);
@@ -221,39 +194,6 @@ static void frozen(void)
     vg_model_unref(&m);
 }
 
-/* Half the frame, half the mean of what is around in the state before, which is what it shows, too.  bright: what is bright is
- * more than a half can hold on the way. */
-static struct vg_model *state_model(bool bright)
-{
-    struct vgk_error err = {{0}};
-    struct ow *m = ow_new(17);
-    float w[3 * 3 * 9] = {0}, one[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, large = bright ? 1e5f : 4, small = .5f / large;
-    for (int c = 0; c < 3; c++)
-        for (int i = 0; i < 9; i++)
-            w[(c * 3 + c) * 9 + i] = .5f / 9;
-    ow_input(m, "x", 1, "1,3,h,w");
-    ow_input(m, "state_in", 1, "1,3,h,w");
-    ow_floats_tensor(m, "w", 4, (int64_t[]){3, 3, 3, 3}, w);
-    ow_floats_tensor(m, "one", 4, (int64_t[]){3, 3, 1, 1}, one);
-    ow_floats_tensor(m, "large", 1, (int64_t[]){1}, &large);
-    ow_floats_tensor(m, "small", 1, (int64_t[]){1}, &small);
-    struct pb *blur = ow_node("Conv", "blur", "state_in,w", "before");
-    ow_ints(blur, "pads", 4, (int64_t[]){1, 1, 1, 1});
-    ow_add(m, blur);
-    ow_add(m, ow_node("Mul", "more", "x,large", "a"));
-    ow_add(m, ow_node("Conv", "same", "a,one", "b"));
-    ow_add(m, ow_node("Relu", "positive", "b", "c"));
-    ow_add(m, ow_node("Conv", "again", "c,one", "d"));
-    ow_add(m, ow_node("Mul", "less", "d,small", "now"));
-    ow_add(m, ow_node("Add", "sum", "before,now", "state_out"));
-    ow_add(m, ow_node("Relu", "show", "state_out", "y"));
-    ow_output(m, "y", 1, "1,3,h,w");
-    ow_output(m, "state_out", 1, "1,3,h,w");
-    struct vg_model *model = nets_finish(m, &err);
-    expectf(model && vg_model_summary(model)->n_states == 1, "%s", err.text);
-    return model;
-}
-
 /* Each window's tiles read what the window before left, though that may still be at work. */
 static void states(void)
 {
@@ -308,7 +248,8 @@ static void overflow(void)
 {
     struct vgk_error err = {{0}};
     struct vg_model *m = overflow_model(&err), *state = state_model(true);
-    struct vg_plan_request tiles = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32}, whole = {.width = 36, .height = 20};
+    struct vg_plan_request whole = {.width = 36, .height = 20},
+                           tiles = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32};
     check_overflow("tiles that overflow", m, tiles, 4, 0);
     check_overflow("frames that overflow, and their states", state, whole, 8, 0);
     check_overflow("some frames that overflow, and their states", state, whole, 8, 3);
@@ -611,7 +552,8 @@ int main(int argc, char **argv)
 {
     struct vgk_error err = {{0}};
     models_dir = argc > 1 ? argv[1] : "pipelines/models";
-    if (vgk_cuda.open(&(struct vgk_device_options){0}, &cuda, &err) || vgk_cuda.open(&(struct vgk_device_options){0}, &beside, &err)) {
+    const struct vgk_device_options options = {0};
+    if (vgk_cuda.open(&options, &cuda, &err) || vgk_cuda.open(&options, &beside, &err)) {
         printf("%s\n", err.text);
         return 1;
     }
