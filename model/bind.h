@@ -13,6 +13,7 @@ struct vg_input_size {
     bool frame;         /* another picture of the frame than the frame input, or a state: depends on the frame, */
     int axis[VG_AXES];  /* its dimensions that are x and y (-1 = none) */
     int num[VG_AXES], den[VG_AXES]; /* and its size there: the frame's * num / den */
+    bool frames_first;  /* [1,frames,channels,y,x]: all of a pixel lies together, frame by frame */
 };
 
 struct vg_binding {
@@ -31,6 +32,9 @@ struct vg_binding {
 /* VGK_ERR_UNSUPPORTED names the node, its operator, its input shapes and the reason; VGK_ERR_INVALID the same for a
  * file that contradicts itself or sizes that do not fit the graph. */
 enum vgk_status vg_net_bind(const struct vg_graph *, const struct vg_binding *, struct vg_net **, struct vgk_error *);
+
+/* What activations are in a net that the file declares like that: f16 and bf16 are f32. */
+enum vgk_type vg_bind_type(enum vgk_type);
 
 /* True when the operator is known (domain "" only); vg_net_bind may still refuse its attributes. */
 bool vg_bind_knows(const char *operator);

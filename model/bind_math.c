@@ -196,6 +196,13 @@ static enum vgk_status bind_cast(struct binder *b)
     if (kept)
         return VGK_OK;
     v = &b->net->values[x];
+    if (!v->constant && vg_bind_type(type) == vg_bind_type(v->t.type)) { /* the same in the net: see bind_widen.c */
+        struct vg_operand o = vg_net_operand(b->net, x);
+        o.t.type = type;
+        int y = binder_view(b, 0, &o, v->axis);
+        binder_set(b, 0, y);
+        return y < 0 ? VGK_ERR_NOMEM : VGK_OK;
+    }
     int y = binder_new(b, 0, type, v->t.rank, v->t.dim, &x, 1);
     if (y < 0)
         return VGK_ERR_NOMEM;

@@ -92,6 +92,9 @@ enum vgk_status binder_permute_weights(struct binder *, int y, const int *perm);
  * swapped if `transposed`; returns how many inputs the op has then.  in: [VGK_CONV_INPUTS], n_in are set. */
 int binder_weights(const struct binder *, struct vg_operand *in, int n_in, int rank, bool transposed);
 
+/* The last step (bind_widen.c): activations of 16 bits become f32. */
+enum vgk_status binder_widen(struct binder *);
+
 /* The place of `text` among `names`, which end in NULL; -1. */
 int binder_choice(const char *text, const char *const *names);
 /* The file's number of an element type (onnx.proto) to ours; VGK_NONE when there is none. */

@@ -356,17 +356,13 @@ static bool skip_copy(struct vg_net *net, struct vg_net_op *op)
     if (i < 0 || net->ops[i].op.kind != VGK_OP_COPY)
         return false;
     const struct vg_net_op *first = &net->ops[i];
-    bool widened = vgk_type_is_float(first->in[0].t.type) && vgk_type_is_float(first->out.t.type) &&
-                   vgk_type_bits(first->in[0].t.type) < vgk_type_bits(first->out.t.type) &&
-                   op->out.t.type == first->in[0].t.type;
-    if ((first->in[0].t.type != first->out.t.type && !widened) || first->in[0].value < 0 ||
+    if (first->in[0].t.type != first->out.t.type || first->in[0].value < 0 ||
         is_constant(net, &first->in[0]) || !whole_out(net, first) || !same_dims(&first->in[0].t, &first->out.t) ||
         net->values[v].buffer < 0)
         return false;
     struct vg_operand made = first->out;
     if (!reach_through(&in, &first->in[0]) || !translate(&in, &made, &first->in[0], &out))
         return false;
-    in.t.type = first->in[0].t.type;
     op->in[0] = in;
     op->out = out;
     return true;

@@ -2,8 +2,9 @@
 /* What a model keeps from run to run: recurrent states, and the frame before where it wants that.
  *
  * States lie in frame coordinates, at the end of the plan's arena, and twice (three times where flights need it, see
- * vg_run_wait): runs read what the window before left, and write what the next one reads.  A tile reads all of its pixels, those beside its core from its neighbours' cores; it
- * writes its core alone.  So tiles see the very states that the whole frame sees.
+ * vg_run_wait): runs read what the window before left, and write what the next one reads.  A tile reads all of its pixels,
+ * those beside its core from its neighbours' cores; it writes its core alone.  So tiles see the very states that the whole
+ * frame sees.
  *
  * Behind the states there are the values that fill maps (roles.h). */
 #ifndef VG_STATES_H
@@ -34,11 +35,12 @@ enum vgk_status vg_states_lay_out(const struct vg_model *, const struct vg_grid 
                                   struct vgk_error *);
 void vg_states_free(struct vg_states *);
 
-/* The tile's part of state i: to the net's input `to`, and from the net's output `from` (its core only). */
-enum vgk_status vg_state_read(const struct vg_plan *, char *copy, int i, int column, int row, const struct vgk_tensor *to,
-                              struct vgk_error *);
-enum vgk_status vg_state_write(const struct vg_plan *, char *copy, int i, int column, int row, const struct vgk_tensor *from,
-                               struct vgk_error *);
+/* The tile's part of state i: to the net's input `to`, and from the net's output `from` (its core only), which are those of
+ * their rows that begin at `begin`. */
+enum vgk_status vg_state_read(const struct vg_plan *, char *copy, int i, int column, int row, int64_t begin,
+                              const struct vgk_tensor *to, struct vgk_error *);
+enum vgk_status vg_state_write(const struct vg_plan *, char *copy, int i, int column, int row, int64_t begin,
+                               const struct vgk_tensor *from, struct vgk_error *);
 
 /* The values that lie in the section, each over its plane. */
 enum vgk_status vg_map_fill(const struct vg_plan *, char *section, int input, const struct vgk_tensor *to,

@@ -150,7 +150,7 @@ static int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
 void vgk_loop_init(struct vgk_loop *loop, int n, const struct vgk_tensor *const *t)
 {
-    *loop = (struct vgk_loop){.n = n};
+    *loop = (struct vgk_loop){.n = n, .chunk = VGK_LOOP_CHUNK};
     int order[VGK_MAX_RANK], rank = 0;
     for (int d = 0; d < t[0]->rank; d++) {
         if (t[0]->dim[d] == 1)
@@ -250,10 +250,10 @@ static void loop_range(void *arg, int64_t begin, int64_t end, int thread)
     struct vgk_cursor cursor;
     vgk_cursor_seek(&cursor, loop, begin / job->pieces);
     for (int64_t k = begin; k < end; k++) {
-        int64_t offset[VGK_LOOP_TENSORS], at = piece * VGK_LOOP_CHUNK, n = size - at;
+        int64_t offset[VGK_LOOP_TENSORS], at = piece * loop->chunk, n = size - at;
         for (int i = 0; i < loop->n; i++)
             offset[i] = cursor.offset[i] + at * loop->stride[i][last];
-        job->fn(job->arg, offset, n < VGK_LOOP_CHUNK ? n : VGK_LOOP_CHUNK);
+        job->fn(job->arg, offset, n < loop->chunk ? n : loop->chunk);
         if (++piece == job->pieces) {
             piece = 0;
             vgk_cursor_next(&cursor, loop);
@@ -265,7 +265,7 @@ void vgk_loop_run(struct vgk_device *dev, const struct vgk_loop *loop,
                   void (*fn)(void *arg, const int64_t *offset, int64_t n), void *arg)
 {
     int64_t size = loop->dim[loop->rank - 1];
-    struct loop_job job = {loop, (size + VGK_LOOP_CHUNK - 1) / VGK_LOOP_CHUNK, fn, arg};
-    int64_t each = size < VGK_LOOP_CHUNK ? size : VGK_LOOP_CHUNK;
-    vgk_ranges_run(dev, loop->rows * job.pieces, each ? 16 * VGK_LOOP_CHUNK / each : 1, loop_range, &job);
+    struct loop_job job = {loop, (size + loop->chunk - 1) / loop->chunk, fn, arg};
+    int64_t each = size < loop->chunk ? size : loop->chunk;
+    vgk_ranges_run(dev, loop->rows * job.pieces, each ? 16 * loop->chunk / each : 1, loop_range, &job);
 }

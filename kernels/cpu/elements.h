@@ -40,10 +40,11 @@ void vgk_store_i64(const int64_t *src, const struct vgk_tensor *t, int64_t offse
 int64_t vgk_f64_to_i64(double v);
 
 #define VGK_LOOP_TENSORS 4
-#define VGK_LOOP_CHUNK 1024 /* elements that a loop's function gets at most in one call */
+#define VGK_LOOP_CHUNK 1024 /* elements that a loop's function gets at most in one call, unless `chunk` is less */
 
 struct vgk_loop {
     int n, rank; /* tensors; dimensions that are left, at least 1 */
+    int64_t chunk;
     int64_t dim[VGK_MAX_RANK];
     int64_t stride[VGK_LOOP_TENSORS][VGK_MAX_RANK];
     int64_t rows; /* product of all dimensions but the last */

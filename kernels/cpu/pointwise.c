@@ -52,7 +52,7 @@ static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *jo
         for (int i = 0; i < 2; i++)
             if (!l->stride[1 + i][0] && job->step[i] && job->step[1 - i] && l->stride[2 - i][0] == l->dim[1])
                 job->repeated = i;
-    return true;
+    return l->rank == 1 || l->dim[last] > VGK_SHORT_ROW || job->repeated >= 0;
 }
 
 static enum vgk_status need(struct vgk_device *dev, const struct vgk_op *op, struct vgk_need *n, struct vgk_error *err)

@@ -104,9 +104,37 @@ static void binary_pow(float *d, const float *p, const float *q, int64_t n, int 
             d[i] = (float)pow((double)p[i * p_step], (double)q[i * q_step]);
 }
 
+static void gather(float *d, const float *s, int64_t rows, int64_t n, int64_t pitch, int64_t step)
+{
+    for (int64_t r = 0; r < rows; r++, d += n, s += pitch) {
+        if (step > 1 || step < 0 || n == 1)
+            for (int64_t i = 0; i < n; i++)
+                d[i] = s[i * step];
+        else
+            for (int64_t i = 0; i < n; i += VL) /* what is too much of a row, the next one writes over */
+                store(d + i, step ? load_n(s + i, n - i < VL ? (int)(n - i) : VL) : splat(*s));
+    }
+}
+
+static void scatter(float *d, const float *s, int64_t rows, int64_t n, int64_t pitch, int64_t step)
+{
+    for (int64_t r = 0; r < rows; r++, d += pitch, s += n) {
+        if (step != 1 || n == 1)
+            for (int64_t i = 0; i < n; i++)
+                d[i * step] = s[i];
+        else
+            for (int64_t i = 0; i < n; i += VL) {
+                int have = n - i < VL ? (int)(n - i) : VL;
+                store_n(d + i, load_n(s + i, have), have);
+            }
+    }
+}
+
 #define UNARY_ENTRY(NAME, FN, E) [FN] = unary_##NAME,
 #define BINARY_ENTRY(NAME, FN, E) [FN] = binary_##NAME,
 const struct vgk_pointwise_rows VGK_SET(vgk_pointwise_rows) = {
     {EACH_UNARY(UNARY_ENTRY)},
     {EACH_BINARY(BINARY_ENTRY)[VGK_POW] = binary_pow},
+    gather,
+    scatter,
 };

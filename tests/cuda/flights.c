@@ -141,6 +141,9 @@ static void windows(void)
     check("3 frames to 3", each, whole, VGK_FRAME_I420, 6);
     check("3 frames to 3 in tiles", each, tiles, VGK_FRAME_PACKED, 6);
     check("between two", between, whole, VGK_FRAME_PACKED, 5);
+    whole.bands = 3;
+    check("3 frames to one in bands", mean, whole, VGK_FRAME_PACKED, 6);
+    whole.bands = 0;
     whole.emit = 3; /* three runs for two frames */
     expect(!plan_flies(between, whole));
     whole.emit = 0, whole.hop = 2; /* one window's results fade into the next one's */
@@ -204,6 +207,8 @@ static void states(void)
     check("a state in half", m, r, VGK_FRAME_I420, 6);
     r.tile_width = 28, r.tile_height = 20;
     check("a state in tiles", m, r, VGK_FRAME_PACKED, 6);
+    r.tile_width = r.tile_height = 0, r.bands = 3;
+    check("a state in bands", m, r, VGK_FRAME_PACKED, 6);
     vg_model_unref(&m);
 }
 

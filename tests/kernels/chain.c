@@ -5,20 +5,40 @@
 
 static const char *const sets[] = {"generic", "avx2", "avx512"};
 
-/* Dense in either order, or every second element of something larger; or one value. */
-static struct vgk_tensor operand(const int64_t *dim, bool single, void **memory)
+/* In either order: dense, or every second column or some channels of something larger; one value, or (not for results)
+ * one for each channel or pixel. */
+static struct vgk_tensor operand(const int64_t *dim, bool single, bool result, void **memory)
 {
-    int64_t wide[4], one[4] = {1, 1, 1, 1};
-    int step = kit_int(0, 3) ? 1 : 2;
-    for (int d = 0; d < 4; d++)
-        wide[d] = d == 3 ? dim[d] * step : dim[d];
-    struct vgk_tensor t = cpukit_tensor(VGK_F32, kit_int(0, 1) ? VGK_ROW_MAJOR : VGK_CHANNELS_LAST, 4, single ? one : wide), r;
+    int64_t wide[4], own[4];
+    int step = kit_int(0, 3) ? 1 : 2, more = kit_int(0, 2) ? 0 : kit_int(1, 9), repeats = result ? 0 : kit_int(0, 9);
+    for (int d = 0; d < 4; d++) {
+        own[d] = single || (repeats == 1 && d != 1) || (repeats == 2 && d == 1) ? 1 : dim[d];
+        wide[d] = d == 1 ? own[d] + more : d == 3 ? own[d] * step : own[d];
+    }
+    struct vgk_tensor t = cpukit_tensor(VGK_F32, kit_int(0, 1) ? VGK_ROW_MAJOR : VGK_CHANNELS_LAST, 4, wide), r;
     *memory = t.data;
     cpukit_random(&t, 0.1, 2);
-    if (!single)
-        return vgk_tensor_slice(&t, 3, 0, dim[3], step);
+    t = vgk_tensor_slice(&t, 1, more, own[1], 1);
+    t = vgk_tensor_slice(&t, 3, 0, own[3], step);
     vgk_tensor_broadcast(&t, 4, dim, &r);
     return r;
+}
+
+/* Of one op, by itself. */
+static void same(struct vgk_device *dev, const struct vgk_cpu_family *family, const struct vgk_op *op,
+                 const struct vgk_tensor *expected)
+{
+    struct vgk_tensor out = cpukit_tensor(VGK_F32, VGK_CHANNELS_LAST, 4, expected->dim);
+    struct vgk_op other = *op;
+    int differ = 0;
+    other.out = &out;
+    expect(cpukit_family(dev, family, &other));
+    for (int64_t e = 0; e < vgk_tensor_count(&out); e++) {
+        float a = cpukit_get(&out, e), b = cpukit_get(expected, e);
+        differ += memcmp(&a, &b, sizeof a) != 0 && !(a != a && b != b);
+    }
+    expectf(!differ, "one link: %d values differ", differ);
+    free(out.data);
 }
 
 static void check(struct vgk_device *dev, int number)
@@ -30,8 +50,8 @@ static void check(struct vgk_device *dev, int number)
     void *memory[5], *links[VGK_CHAIN_MOST];
     int n_in = kit_int(1, 4);
     for (int i = 0; i < n_in; i++)
-        in[i] = operand(dim, i == 3, &memory[i]);
-    out = operand(dim, false, &memory[4]);
+        in[i] = operand(dim, i == 3, false, &memory[i]);
+    out = operand(dim, false, true, &memory[4]);
     struct vgk_op op = {.kind = VGK_OP_CHAIN, .n_in = n_in, .n_out = 1, .in = in, .out = &out};
     struct vgk_chain *c = &op.p.chain;
     c->n = kit_int(2, VGK_CHAIN_MOST);
@@ -57,8 +77,9 @@ static void check(struct vgk_device *dev, int number)
             of[k] = operands[k] < VGK_CHAIN_LINK ? in[operands[k]] : link[operands[k] - VGK_CHAIN_LINK];
         struct vgk_op single = {.kind = l->binary ? VGK_OP_BINARY : VGK_OP_UNARY, .n_in = l->binary ? 2 : 1, .n_out = 1,
                                 .in = of, .out = &link[i]};
+        struct vgk_tensor given[2] = {of[0], of[1]};
         for (int k = 0; k < single.n_in; k++) /* row-major, so that the single ops' fast form takes them */
-            if (of[k].stride[3] != 1 || of[k].stride[2] != dim[3]) {
+            if (!vgk_tensor_is_dense(&of[k], VGK_ROW_MAJOR)) {
                 struct vgk_tensor dense = cpukit_tensor(VGK_F32, VGK_ROW_MAJOR, 4, dim);
                 for (int64_t e = 0; e < vgk_tensor_count(&dense); e++)
                     cpukit_set(&dense, e, cpukit_get(&of[k], e));
@@ -69,6 +90,9 @@ static void check(struct vgk_device *dev, int number)
         else
             single.p.unary = l->unary;
         expect(cpukit_family(dev, &vgk_cpu_pointwise, &single));
+        single.in = given;
+        same(dev, &vgk_cpu_chain, &single, &link[i]);
+        single.in = of;
         for (int k = 0; k < single.n_in; k++)
             if (of[k].data != in[operands[k] < VGK_CHAIN_LINK ? operands[k] : 0].data &&
                 (operands[k] < VGK_CHAIN_LINK || of[k].data != links[operands[k] - VGK_CHAIN_LINK]))

@@ -99,7 +99,8 @@ static enum vgk_status evaluate(const struct vg_graph *graph, const struct vgk_t
     for (int i = 0; i < n_out && !s; i++) {
         size_t bytes;
         const struct vgk_tensor *t = &program->outputs[i].t;
-        out[i] = vgk_tensor_make(t->type, t->rank, t->dim, VGK_ROW_MAJOR);
+        bool widened = vg_bind_type(expected[i].type) == t->type; /* f16 and bf16, given and taken as such */
+        out[i] = vgk_tensor_make(widened ? expected[i].type : t->type, t->rank, t->dim, VGK_ROW_MAJOR);
         vgk_tensor_bytes(&out[i], &bytes);
         out[i].data = malloc(bytes + 1);
     }
