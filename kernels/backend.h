@@ -146,6 +146,7 @@ struct vgk_backend {
      * flight_wait: waits for it, and copies the results to `out` (NULL: nobody wants them), which look as they did for
      * flight_begin; *nonfinite as of frame_write.  Errors are those of all that was given to the device before flight_end.
      * A flight that did not come to its end is given up by this.
+     * flight_again: what it computes is given to the device once more, up to flight_end, with the same frames.
      * in, out, in_there, out_there: the frames of the flight. */
     size_t (*flight_bytes)(const struct vgk_device *, const struct vgk_flight_size *in, const struct vgk_flight_size *out,
                            size_t *host);
@@ -159,6 +160,7 @@ struct vgk_backend {
     enum vgk_status (*flight_end)(struct vgk_device *, struct vgk_flights *, int k, struct vgk_error *);
     enum vgk_status (*flight_wait)(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_frame *out,
                                    int *nonfinite, struct vgk_error *);
+    void (*flight_again)(struct vgk_device *, struct vgk_flights *, int k);
 
     /* Ops that are run again and again with the same addresses, as one call.  All NULL where a call costs nothing.
      * Between record_begin and record_end `run` notes ops and does nothing; each must have been run before.  When record_end

@@ -483,9 +483,13 @@ void vg_plan_largest_output(const struct vg_plan *p, int size[2])
     size[1] = vg_axis_scale(y, (int)vgk_round_up((size_t)y->tile, (size_t)sum->align_y));
 }
 
+/* A tile that overflowed is run again when the next one, maybe of the next window, has written its states: not over those that
+ * the first one read. */
 static bool flights_fit(struct vg_plan *p, const struct vg_plan_request *r)
 {
     p->flight_bytes = p->backend->flight_bytes(p->device, &p->flight_in, &p->flight_out, &p->staging_bytes);
+    p->flight_state = p->rescue && p->states.copy_bytes;
+    p->flight_bytes += p->flight_state ? p->states.copy_bytes : 0;
     return vg_plan_arrange(p) <= budget(p->backend, p->device, r->max_bytes);
 }
 
@@ -496,7 +500,7 @@ static bool can_fly(const struct vg_plan *p)
     const struct vg_plan_info *i = &p->info;
     enum vg_norm_mode mode = p->norms.mode;
     return i->window <= VGK_FLIGHT_FRAMES && i->emit <= VGK_FLIGHT_FRAMES && (i->emit <= i->hop || i->centre < 0) &&
-           (i->emit == 1 || vg_window_time_input(p->model) < 0) && !p->model->summary.n_states &&
+           (i->emit == 1 || vg_window_time_input(p->model) < 0) &&
            (mode == VG_NORM_EXACT || mode == VG_NORM_TILE || mode == VG_NORM_FROZEN);
 }
 
@@ -520,6 +524,7 @@ static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
         vg_plan_note(p, "%s in flight: %.1f MiB", whole ? "frames" : "tiles", (double)p->norms.arena / (1 << 20));
     }
     p->flight_bytes = p->staging_bytes = 0;
+    p->flight_state = false;
     vg_plan_arrange(p);
 }
 

@@ -35,6 +35,7 @@ struct vg_plan {
     size_t flight_bytes, staging_bytes; /* see vg_plan_info */
     struct vgk_flight_size flight_in, flight_out;
     bool flight_frames;
+    bool flight_state;        /* of flight_bytes a third copy of the states */
     size_t room;              /* of it apart from activations, as reckoned before the frame was cut */
     size_t beside;            /* room, and what the norms need */
     struct vg_plan_norms {
@@ -45,7 +46,7 @@ struct vg_plan {
         int frames;                 /* to measure */
         int small_width, small_height; /* pixels of the reduced frame */
         /* The arena: program's weights and persistent section | those of exact | those of small | those of rescue | the
-         * frame that exact makes | the reduced frame | frames in flight | activations of whoever runs.  With a host the two
+         * frame that exact makes | the reduced frame | frames in flight, a copy of the states | activations of whoever runs.  With a host the two
          * frames lie there, in memory of their own. */
         size_t flights_at, exact_at, small_at, rescue_at, frame_at, frame_bytes, small_frame_at, host_frames, activations_at, arena;
     } norms;

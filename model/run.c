@@ -187,6 +187,17 @@ void vg_run_close(struct vg_run **run)
 /* The arena's last section. */
 static char *section(const struct vg_run *r) { return r->arena + r->plan->info.arena_bytes - r->plan->states.bytes; }
 
+static int n_copies(const struct vg_run *r) { return r->plan->flight_state ? 3 : 2; }
+
+/* The third one lies behind the frames in flight. */
+static char *copy_of(const struct vg_run *r, int which)
+{
+    const struct vg_plan *p = r->plan;
+    which %= n_copies(r);
+    return which < 2 ? section(r) + (size_t)which * p->states.copy_bytes
+                     : r->arena + p->norms.flights_at + p->flight_bytes - p->states.copy_bytes;
+}
+
 static enum vg_role role_of(const struct vg_run *r, int input)
 {
     const struct vg_input_role *roles = r->plan->model->roles.inputs;
@@ -258,7 +269,7 @@ static enum vgk_status keep_frames(struct vg_run *r, const struct ends *e, const
     enum vgk_status s = VGK_OK;
     for (int i = 0; !s && i < roles->n_states; i++)
         if (roles->states[i].output < 0 && roles->states[i].source == step->what)
-            s = vg_state_write(r->plan, section(r), i, !r->which, e->column, e->row, step->begin, from, err);
+            s = vg_state_write(r->plan, copy_of(r, e->which + 1), i, e->column, e->row, step->begin, from, err);
     return s;
 }
 
@@ -270,8 +281,8 @@ static enum vgk_status read_state(struct vg_run *r, const struct ends *e, const 
     while (roles->states[i].input != step->what)
         i++;
     const struct vg_state_role *state = &roles->states[i];
-    if (r->begun)
-        return vg_state_read(r->plan, section(r), i, r->which, e->column, e->row, step->begin, to, err);
+    if (e->begun)
+        return vg_state_read(r->plan, copy_of(r, e->which), i, e->column, e->row, step->begin, to, err);
     if (state->first && e->in)
         return read_frames(r, e, step, state->output < 0 ? state->source : roles->frame_input, to, scratch, err);
     return vg_fill(r->plan, 0, to, err);
@@ -348,7 +359,7 @@ static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const 
     }
     for (int i = 0; !s && i < roles->n_states; i++)
         if (roles->states[i].output == step->what)
-            s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, step->begin, from, err);
+            s = vg_state_write(p, copy_of(r, e->which + 1), i, e->column, e->row, step->begin, from, err);
     return s || !frame ? s : write_frames(r, e, step, from, scratch, nonfinite, err);
 }
 
@@ -397,7 +408,7 @@ enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const stru
 void vg_run_next(struct vg_run *r)
 {
     r->norms.comparing = false;
-    r->which = !r->which;
+    r->which = (r->which + 1) % n_copies(r);
     r->begun = true;
     r->info.version += r->plan->model->summary.n_states > 0;
 }
@@ -412,8 +423,8 @@ struct ends vg_run_ends(const struct vg_run *r, int column, int row, const struc
                         const struct vgk_colour *colour, const struct vgk_frame *out)
 {
     const struct vg_summary *sum = &r->plan->model->summary;
-    struct ends e = {.in = in, .out = out, .column = column, .row = row, .to = vgk_matrix_in(colour, &sum->in),
-                     .from = vgk_matrix_out(colour, &sum->out)};
+    struct ends e = {.in = in, .out = out, .column = column, .row = row, .begun = r->begun, .which = r->which,
+                     .to = vgk_matrix_in(colour, &sum->in), .from = vgk_matrix_out(colour, &sum->out)};
     for (int k = 0; k < 3; k++) {
         const struct vgk_pixels *px = &sum->out;
         float a = (0 - px->mean[k]) * px->scale[k], b = (1 - px->mean[k]) * px->scale[k];
@@ -513,7 +524,7 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
                 all[k]->stale = true;
                 r->between = 0; /* whatever was told */
             }
-    struct ends e = {.src = in, .n_src = n_in, .dst = out, .n_dst = n_out};
+    struct ends e = {.src = in, .n_src = n_in, .begun = r->begun, .which = r->which, .dst = out, .n_dst = n_out};
     if (!s)
         s = vg_run_steps(r, &e, err);
     for (int i = 0; i < n_out && !s; i++)

@@ -74,6 +74,15 @@ enum vgk_status vg_run_start(struct vg_run *r, int column, int row, const struct
     return s;
 }
 
+/* What read the states of a tile that overflowed runs again. */
+static enum vgk_status start_again(struct vg_run *r, int k, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    p->backend->flight_again(p->device, r->flights, k);
+    enum vgk_status s = vg_run_program(r, &r->main, &r->flight[k].ends, err);
+    return s ? s : p->backend->flight_end(p->device, r->flights, k, err);
+}
+
 enum vgk_status vg_run_wait(struct vg_run *r, const struct vgk_frame *out, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
@@ -88,5 +97,7 @@ enum vgk_status vg_run_wait(struct vg_run *r, const struct vgk_frame *out, struc
     struct ends e = r->flight[k].ends;
     e.out = out;
     r->info.rescued++;
-    return vg_run_program(r, &r->rescue, &e, err);
+    s = vg_run_program(r, &r->rescue, &e, err);
+    bool read = r->flying && p->flight_state && r->flight[r->next_landing].ends.which != e.which;
+    return s || !read ? s : start_again(r, r->next_landing, err);
 }

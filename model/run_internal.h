@@ -36,6 +36,8 @@ struct bound {
 struct ends {
     const struct vgk_frame *in, *out; /* [window], [emit]; out NULL: to nowhere */
     int column, row;
+    bool begun;               /* there is a run before: its states */
+    int which;                /* copy of the states that it left; the one behind it is written */
     struct vgk_matrix to, from;
     float low[3], high[3];
     const struct vgk_tensor *src, *dst; /* instead of pictures: of each input, of each output; data NULL = nothing */
@@ -64,8 +66,8 @@ struct vg_run {
         double error_sum;
         uint64_t error_values;
     } norms;
-    bool begun;               /* there is a run before: its states */
-    int which;                /* copy of the states that it left */
+    bool begun;               /* of the tile that is next, as in struct ends */
+    int which;
     struct vg_run_info info;
     const int *stop;          /* NULL, or another thread's wish */
     float between;            /* where between two frames the new one is, as all programs have it; 0: not told yet */

@@ -94,12 +94,10 @@ enum vgk_status vg_states_lay_out(const struct vg_model *m, const struct vg_grid
         if (!vgk_tensor_bytes(t, &bytes))
             return vgk_fail(err, VGK_ERR_INVALID, "%s: a state of a frame this large does not fit this machine",
                             m->summary.path);
-        for (int k = 0; k < 2; k++) {
-            s->state[i].offset[k] = s->bytes;
-            s->bytes += vgk_round_up(bytes, VGK_ALIGN);
-        }
+        s->state[i].offset = s->copy_bytes;
+        s->copy_bytes += vgk_round_up(bytes, VGK_ALIGN);
     }
-    s->state_bytes = s->bytes;
+    s->bytes = 2 * s->copy_bytes;
     for (int i = 0; i < m->graph->n_inputs; i++)
         if (r->inputs[i].role == VG_ROLE_MAP) {
             s->map[i] = s->bytes;
@@ -142,19 +140,19 @@ static void cut(struct vgk_tensor *t, const struct vg_input_size *size, int axis
         *t = vgk_tensor_slice(t, size->axis[axis], begin, end - begin, 1);
 }
 
-static struct vgk_tensor state_at(const struct vg_plan *p, char *section, int i, int which)
+static struct vgk_tensor state_at(const struct vg_plan *p, char *copy, int i)
 {
     struct vgk_tensor t = p->states.state[i].t;
-    t.data = section + p->states.state[i].offset[which];
+    t.data = copy + p->states.state[i].offset;
     return t;
 }
 
-enum vgk_status vg_state_read(const struct vg_plan *p, char *section, int i, int which, int column, int row, int64_t begin,
+enum vgk_status vg_state_read(const struct vg_plan *p, char *copy, int i, int column, int row, int64_t begin,
                               const struct vgk_tensor *to, struct vgk_error *err)
 {
     const struct vg_input_size *size = &p->model->roles.inputs[p->model->roles.states[i].input].size;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
-    struct vgk_tensor t = state_at(p, section, i, which);
+    struct vgk_tensor t = state_at(p, copy, i);
     int64_t at[2];
     span(size, VG_X, x->origin[column], x->origin[column] + x->tile, at);
     cut(&t, size, VG_X, at[0], at[1]);
@@ -188,11 +186,11 @@ static bool cut_core(struct vgk_tensor *state, struct vgk_tensor *from, const st
     return true;
 }
 
-enum vgk_status vg_state_write(const struct vg_plan *p, char *section, int i, int which, int column, int row, int64_t begin,
+enum vgk_status vg_state_write(const struct vg_plan *p, char *copy, int i, int column, int row, int64_t begin,
                                const struct vgk_tensor *from, struct vgk_error *err)
 {
     const struct vg_input_size *size = &p->model->roles.inputs[p->model->roles.states[i].input].size;
-    struct vgk_tensor t = state_at(p, section, i, which), core = *from;
+    struct vgk_tensor t = state_at(p, copy, i), core = *from;
     bool any = cut_core(&t, &core, size, VG_X, &p->grid.x, column, 0) &&
                cut_core(&t, &core, size, VG_Y, &p->grid.y, row, begin);
     return any ? vg_copy(p, &core, &t, err) : VGK_OK;

@@ -311,6 +311,7 @@ __attribute__((visibility("default"))) const struct vgk_backend vgk_cuda = {
     .flight_begin = vgk_cuda_flight_begin,
     .flight_end = vgk_cuda_flight_end,
     .flight_wait = vgk_cuda_flight_wait,
+    .flight_again = vgk_cuda_flight_again,
     .record_begin = vgk_cuda_record_begin,
     .record_end = vgk_cuda_record_end,
     .replay = vgk_cuda_replay,

@@ -86,6 +86,7 @@ enum vgk_status vgk_cuda_flight_begin(struct vgk_device *, struct vgk_flights *,
 enum vgk_status vgk_cuda_flight_end(struct vgk_device *, struct vgk_flights *, int k, struct vgk_error *);
 enum vgk_status vgk_cuda_flight_wait(struct vgk_device *, struct vgk_flights *, int k, const struct vgk_frame *out,
                                      int *nonfinite, struct vgk_error *);
+void vgk_cuda_flight_again(struct vgk_device *, struct vgk_flights *, int k);
 
 /* recording.c */
 enum vgk_status vgk_cuda_record_begin(struct vgk_device *, struct vgk_error *);

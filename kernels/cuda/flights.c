@@ -204,8 +204,8 @@ static enum vgk_status begin_in(struct vgk_flights *f, struct flight *g, const s
     if (!frame->device) {
         size_t bytes = staged_bytes(frame);
         if (bytes > f->in_bytes)
-            return vgk_fail(err, VGK_ERR_INVALID, "a frame of %dx%d takes %zu bytes, there is room for %zu: the format, the size or "
-                            "the memory is not what was planned", frame->width, frame->height, bytes, f->in_bytes);
+            return vgk_fail(err, VGK_ERR_INVALID, "a frame of %dx%d takes %zu bytes, there is room for %zu: the format, the size "
+                            "or the memory is not what was planned", frame->width, frame->height, bytes, f->in_bytes);
         struct place *place = place_for(f, g, before, in->number);
         g->place[i] = place;
         vgk_cuda_stage(frame, place->host, &host);
@@ -228,8 +228,9 @@ static enum vgk_status begin_out(struct vgk_flights *f, struct flight *g, const 
             continue;
         size_t bytes = staged_bytes(&out[i]);
         if (bytes > f->out_bytes - g->out_bytes)
-            return vgk_fail(err, VGK_ERR_INVALID, "%d frames of %dx%d take %zu bytes each, there is room for %zu: the format, the "
-                            "size or the memory is not what was planned", f->n_out, out[i].width, out[i].height, bytes, f->out_bytes);
+            return vgk_fail(err, VGK_ERR_INVALID, "%d frames of %dx%d take %zu bytes each, there is room for %zu: the format, "
+                            "the size or the memory is not what was planned", f->n_out, out[i].width, out[i].height, bytes,
+                            f->out_bytes);
         vgk_cuda_stage(&out[i], g->host_out + g->out_bytes, &g->out[i]);
         vgk_cuda_stage(&out[i], f->memory + g->out_bytes, &out_there[i]);
         out_there[i].device = true;
@@ -295,4 +296,12 @@ enum vgk_status vgk_cuda_flight_wait(struct vgk_device *dev, struct vgk_flights 
         if (!out[i].device)
             copy_frame(&g->out[i], &out[i]);
     return VGK_OK;
+}
+
+/* Its first result may still come down while the second is written, and is then overwritten by that. */
+void vgk_cuda_flight_again(struct vgk_device *dev, struct vgk_flights *f, int k)
+{
+    f->flight[k].ended = false;
+    dev->in_flight = true;
+    dev->before_write = NULL;
 }

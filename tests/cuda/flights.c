@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "flying.h"
+#include "flying_nets.h"
 #include "overflow.h"
 #include "standin/counters.h"
 
@@ -44,7 +45,9 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     const struct vg_plan_info *info = vg_plan_info(flying.plan);
     bool in_tiles = info->grid->x.n * info->grid->y.n > 1;
     expect(info->flight_frames == in_tiles);
-    expect(info->flight_bytes && info->staging_bytes > info->flight_bytes && !vg_plan_info(plain.plan)->flight_bytes);
+    bool has_states = vg_model_summary(m)->n_states > 0; /* a third copy, and zeros that come from the host at first */
+    expect(info->flight_bytes && !vg_plan_info(plain.plan)->flight_bytes);
+    expect(info->staging_bytes > info->flight_bytes || has_states);
     expect(info->arena_bytes == vg_plan_info(plain.plan)->arena_bytes + info->flight_bytes);
     struct tiles t = tiles_make(info, layout, frames);
     results_make(&t, got);
@@ -66,7 +69,7 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
         down += standin_downloaded();
         snprintf(what, sizeof what, "%s, %d tiles of %d bands, round %d", name, t.n, info->bands, round);
         check_same(what, &t, got);
-        if (info->norm_errors)
+        if (info->norm_errors || has_states)
             continue;
         whole = way == FROM_DEVICE || way == ON_DEVICE ? 0 : whole;
         expectf(way == ALONE || way == MIXED || up == whole, "%s: %ld bytes went up, expected %ld", what, up, whole);
@@ -83,8 +86,8 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     vg_run_info(plain.run, &one);
     vg_run_info(flying.run, &other);
     expect(one.frozen == other.frozen && one.frozen == (info->norm_mode == VG_NORM_FROZEN));
-    expectf(!info->norm_errors || (other.errors_frames > 0 && fabs(other.error_mean - one.error_mean) < 1e-3), "%s: %d, %d frames, %g, %g",
-            name, (int)one.errors_frames, (int)other.errors_frames, one.error_mean, other.error_mean);
+    expectf(!info->norm_errors || (other.errors_frames > 0 && fabs(other.error_mean - one.error_mean) < 1e-3),
+            "%s: %d, %d frames, %g, %g", name, (int)one.errors_frames, (int)other.errors_frames, one.error_mean, other.error_mean);
     results_free(&t, got);
     tiles_free(&t);
     nets_unplan(&plain);
@@ -115,35 +118,6 @@ static void same_bytes(void)
     }
 }
 
-/* Window of `in` frames to `out`. */
-static struct vg_model *window_model(int in, int out)
-{
-    struct vgk_error err = {{0}};
-    struct nets n;
-    nets_begin(&n, 3 * in);
-    int a = nets_unary(&n, nets_conv(&n, 0, (struct nets_conv){.out = 8, .kernel = 3}), "Relu");
-    struct vg_model *m = nets_end(&n, nets_conv(&n, a, (struct nets_conv){.out = 3 * out, .kernel = 3}), &err);
-    expectf(m && vg_model_summary(m)->window == in && vg_model_summary(m)->emit == out, "%s", err.text);
-    return m;
-}
-
-/* Two pictures and a time in, the picture then out. */
-static struct vg_model *between_model(void)
-{
-    struct vgk_error err = {{0}};
-    struct ow *m = ow_new(17);
-    ow_input(m, "a", 1, "1,3,h,w");
-    ow_input(m, "b", 1, "1,3,h,w");
-    ow_input(m, "t", 1, "1");
-    ow_add(m, ow_node("Sub", "way", "b,a", "d"));
-    ow_add(m, ow_node("Mul", "part", "d,t", "e"));
-    ow_add(m, ow_node("Add", "there", "a,e", "y"));
-    ow_output(m, "y", 1, "1,3,h,w");
-    struct vg_model *model = nets_finish(m, &err);
-    expectf(model && vg_model_summary(model)->centre < 0, "%s", err.text);
-    return model;
-}
-
 static bool plan_flies(struct vg_model *m, struct vg_plan_request r)
 {
     struct vgk_error err = {{0}};
@@ -160,12 +134,16 @@ static bool plan_flies(struct vg_model *m, struct vg_plan_request r)
 static void windows(void)
 {
     struct vg_model *mean = window_model(3, 1), *each = window_model(3, 3), *between = between_model();
-    struct vg_plan_request whole = {.width = 36, .height = 20}, tiles = {.width = 36, .height = 20, .tile_width = 28, .tile_height = 20};
+    struct vg_plan_request whole = {.width = 36, .height = 20}, tiles = whole;
+    tiles.tile_width = 28, tiles.tile_height = 20;
     check("3 frames to one", mean, whole, VGK_FRAME_PACKED, 6);
     check("3 frames to one in tiles", mean, tiles, VGK_FRAME_I420, 6);
     check("3 frames to 3", each, whole, VGK_FRAME_I420, 6);
     check("3 frames to 3 in tiles", each, tiles, VGK_FRAME_PACKED, 6);
     check("between two", between, whole, VGK_FRAME_PACKED, 5);
+    whole.bands = 3;
+    check("3 frames to one in bands", mean, whole, VGK_FRAME_PACKED, 6);
+    whole.bands = 0;
     whole.emit = 3; /* three runs for two frames */
     expect(!plan_flies(between, whole));
     whole.emit = 0, whole.hop = 2; /* one window's results fade into the next one's */
@@ -219,12 +197,26 @@ static void frozen(void)
     vg_model_unref(&m);
 }
 
-/* The last tile of each frame overflows: it is run again while the next one is on its way. */
-static void overflow(void)
+/* Each window's tiles read what the window before left, though that may still be at work. */
+static void states(void)
+{
+    struct vg_model *m = state_model(false);
+    struct vg_plan_request r = {.width = 36, .height = 20, .precision = VG_PRECISION_FP32};
+    check("a state", m, r, VGK_FRAME_PACKED, 6);
+    r.precision = VG_PRECISION_FP16;
+    check("a state in half", m, r, VGK_FRAME_I420, 6);
+    r.tile_width = 28, r.tile_height = 20;
+    check("a state in tiles", m, r, VGK_FRAME_PACKED, 6);
+    r.tile_width = r.tile_height = 0, r.bands = 3;
+    check("a state in bands", m, r, VGK_FRAME_PACKED, 6);
+    vg_model_unref(&m);
+}
+
+/* Right parts of frames overflow, of each but those that `dark` counts: their tiles are run again while the next one is on its
+ * way, which, where it has read their states, is run again, too. */
+static void check_overflow(const char *name, struct vg_model *m, struct vg_plan_request r, int frames, int dark)
 {
     struct vgk_error err = {{0}};
-    struct vg_model *m = overflow_model(&err);
-    struct vg_plan_request r = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32};
     struct nets_planned plain, flying;
     struct nets_picture got[MOST][MOST_OUT];
     struct vg_run_info info, want;
@@ -232,27 +224,43 @@ static void overflow(void)
     r.flights = true;
     expect(open_plan(cuda, m, r, &flying, &err) == VGK_OK);
     const struct vg_axis *x = &vg_plan_info(flying.plan)->grid->x;
-    struct tiles t = tiles_make(vg_plan_info(flying.plan), VGK_FRAME_PACKED, 4);
+    struct tiles t = tiles_make(vg_plan_info(flying.plan), VGK_FRAME_PACKED, frames);
     results_make(&t, got);
     for (int f = 0; f < t.n_frames; f++)
         for (size_t k = 0; k < t.frame[f].bytes; k++) {
-            bool bright = (int)(k % (size_t)t.frame[f].f.stride[0]) / 3 > x->origin[x->n - 2] + x->tile;
+            bool bright = (!dark || f % dark) && (int)(k % (size_t)t.frame[f].f.stride[0]) / 3 >
+                                                     (x->n > 1 ? x->origin[x->n - 2] + x->tile : r.width / 2);
             t.frame[f].data[k] = bright && k % 7 == 0 ? 255 : (uint8_t)(t.frame[f].data[k] % 20);
         }
     expect(play_tiles(plain.run, &t, &err) == VGK_OK);
     vg_run_info(plain.run, &want);
+    int expected = dark ? frames - (frames + dark - 1) / dark : frames;
     for (enum way way = ALONE; way < WAYS; way++) {
         expectf(fly(flying.run, &t, way, beside, got, &err) == VGK_OK, "%s", err.text);
-        check_same("tiles that overflow", &t, got);
+        check_same(name, &t, got);
         vg_run_info(flying.run, &info);
-        expectf(info.rescued == (way + 1) * want.rescued && want.rescued == (uint64_t)t.n_frames,
-                "%d tiles of %d run again, expected %d", (int)info.rescued, t.n, (int)want.rescued);
+        expectf(info.rescued == (way + 1) * want.rescued && want.rescued == (uint64_t)expected,
+                "%s: %d tiles of %d run again, %d one by one, expected %d", name, (int)info.rescued, (way + 1) * t.n,
+                (int)want.rescued, expected);
     }
     results_free(&t, got);
     tiles_free(&t);
     nets_unplan(&plain);
     nets_unplan(&flying);
+}
+
+static void overflow(void)
+{
+    struct vgk_error err = {{0}};
+    struct vg_model *m = overflow_model(&err), *state = state_model(true);
+    struct vg_plan_request whole = {.width = 36, .height = 20},
+                           tiles = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32};
+    check_overflow("tiles that overflow", m, tiles, 4, 0);
+    check_overflow("frames that overflow, and their states", state, whole, 8, 0);
+    check_overflow("some frames that overflow, and their states", state, whole, 8, 3);
+    check_overflow("tiles that overflow, and their states", state, tiles, 8, 3);
     vg_model_unref(&m);
+    vg_model_unref(&state);
 }
 
 static const struct vg_plan_request tiled = {.width = 36, .height = 20, .tile_width = 28, .tile_height = 20, .flights = true};
@@ -549,7 +557,8 @@ int main(int argc, char **argv)
 {
     struct vgk_error err = {{0}};
     models_dir = argc > 1 ? argv[1] : "pipelines/models";
-    if (vgk_cuda.open(&(struct vgk_device_options){0}, &cuda, &err) || vgk_cuda.open(&(struct vgk_device_options){0}, &beside, &err)) {
+    const struct vgk_device_options options = {0};
+    if (vgk_cuda.open(&options, &cuda, &err) || vgk_cuda.open(&options, &beside, &err)) {
         printf("%s\n", err.text);
         return 1;
     }
@@ -557,6 +566,7 @@ int main(int argc, char **argv)
     run(same_bytes);
     run(windows);
     run(frozen);
+    run(states);
     run(overflow);
     run(given_up);
     run(wrong_format);

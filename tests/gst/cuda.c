@@ -314,11 +314,11 @@ GST_START_TEST (test_frozen_in_flight)
 }
 GST_END_TEST;
 
-/* Windows, and frames between two: the bytes of one by one, a frame later; each frame goes up once. */
+/* Windows, frames between two, states: the bytes of one by one, a frame later; each frame goes up once. */
 GST_START_TEST (test_windows_in_flight)
 {
   enum { N = 7 };
-  gchar *models[] = {time_window_model (3, 1, -2), time_window_model (3, 3, 0), time_between_model (FALSE)};
+  gchar *models[] = {time_window_model (3, 1, -2), time_window_model (3, 3, 0), time_between_model (FALSE), time_state_model ()};
   static const struct
   {
     guint received[N], all;
@@ -326,6 +326,7 @@ GST_START_TEST (test_windows_in_flight)
     {{0, 0, 1, 2, 3, 4, 5}, 7},  /* the second is the first one's last */
     {{0, 0, 0, 0, 0, 3, 3}, 7},  /* three at once */
     {{1, 1, 3, 5, 7, 9, 11}, 14}, /* behind what flies comes the frame itself */
+    {{0, 1, 2, 3, 4, 5, 6}, 7},
   };
 
   for (guint m = 0; m < G_N_ELEMENTS (models); m++) {
