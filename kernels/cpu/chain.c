@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Chains of unary and binary ops, and single ones by any strides: each piece of some hundred elements goes through all links
- * in the first cache.  A piece is elements of a row, or rows of a few (channels of a larger picture); what does not lie one
- * behind the other is gathered. */
+/* Chains of unary and binary ops, and single ones by any strides: each piece of some hundred elements goes through all
+ * links in the first cache.  A piece is elements of a row, or rows of a few (channels of a larger picture); what does not
+ * lie one behind the other is gathered. */
 #include "elements.h"
 #include "pointwise.h"
 
@@ -49,7 +49,7 @@ static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *jo
     struct vgk_loop *l = &job->loop;
     vgk_loop_init(l, n, t);
     int last = l->rank - 1;
-    if (last && l->dim[last] <= VGK_SHORT_ROW) {
+    if (last && l->dim[last] <= VGK_SHORT_ROW && vgk_tensor_count(op->out)) {
         job->n = l->dim[last];
         for (int i = 0; i < n; i++)
             job->step[i] = l->stride[i][last];
