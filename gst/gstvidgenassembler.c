@@ -78,54 +78,26 @@ gst_vidgen_assembler_drop (GstVidgenAssembler *self)
   self->n_have = 0;
 }
 
-gboolean
-gst_vidgen_assembler_begin (GstVidgenAssembler *self, GstVidgenFrameRecord *record, GstBuffer *buffer)
+/* Its source has all that the frame in work will have, laid out as the caps say. */
+static gboolean
+source_is_frame (const GstVidgenAssembler *self, const GstVidgenFrameRecord *record)
 {
-  if (!gst_video_frame_map (&self->frame, &self->out_info, buffer, GST_MAP_WRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
-    GST_ELEMENT_ERROR (self->element, RESOURCE, WRITE,
-        ("A frame of %dx%d cannot be written.", self->out_info.width, self->out_info.height),
-        ("buffer %" GST_PTR_FORMAT, buffer));
-    gst_buffer_unref (buffer);
-    return FALSE;
-  }
-  self->buffer = buffer;
+  GstBuffer *source = record->source;
+
+  return record->info.width == self->out_info.width && record->info.height == self->out_info.height &&
+      self->missing_tile != GST_VIDGEN_MISSING_TILE_PREVIOUS && !record->added &&
+      record->pts == GST_BUFFER_PTS (source) && record->dts == GST_BUFFER_DTS (source) &&
+      record->duration == GST_BUFFER_DURATION (source) && gst_vidgen_is_plain (source, &self->out_info);
+}
+
+void
+gst_vidgen_assembler_begin (GstVidgenAssembler *self, GstVidgenFrameRecord *record)
+{
   self->record = gst_vidgen_frame_record_ref (record);
+  self->may_pass = source_is_frame (self, record);
   self->n_have = 0;
   memset (self->have, 0, n_tiles (self));
   vg_stitch_begin (self->stitch);
-  return TRUE;
-}
-
-gboolean
-gst_vidgen_assembler_put (GstVidgenAssembler *self, GstBuffer *buffer, const GstVidgenTileMeta *meta)
-{
-  gint index = meta->row * self->grid->grid.x.n + meta->column;
-  struct vg_picture out = gst_vidgen_picture (&self->frame), picture;
-  GstVideoFrame tile;
-
-  if (self->have[index]) {
-    GST_WARNING_OBJECT (
-        self->element, "tile %d of frame %" G_GUINT64_FORMAT " came twice", index, meta->record->number);
-    return TRUE;
-  }
-  if (!gst_video_frame_map (&tile, &self->tile_info, buffer, GST_MAP_READ)) {
-    GST_ELEMENT_ERROR (self->element, STREAM, FAILED,
-        ("A tile of %dx%d cannot be read.", self->tile_info.width, self->tile_info.height),
-        ("buffer %" GST_PTR_FORMAT, buffer));
-    return FALSE;
-  }
-  picture = gst_vidgen_picture (&tile);
-  vg_stitch_tile (self->stitch, meta->column, meta->row, &out, &picture);
-  gst_video_frame_unmap (&tile);
-  self->have[index] = TRUE;
-  self->n_have++;
-  return TRUE;
-}
-
-gboolean
-gst_vidgen_assembler_has_all (const GstVidgenAssembler *self)
-{
-  return self->n_have == n_tiles (self);
 }
 
 /* The tile at this place, as a part of a whole frame. */
@@ -143,6 +115,70 @@ put_part (GstVidgenAssembler *self, guint column, guint row, const GstVideoFrame
     part.data[p] += (y >> layout.plane[p].y_sub) * part.stride[p] +
         (gssize) (x >> layout.plane[p].x_sub) * layout.plane[p].step;
   vg_stitch_tile (self->stitch, column, row, &out, &part);
+}
+
+/* A buffer for the frame, with the tiles that are the source's. */
+static GstFlowReturn
+begin_buffer (GstVidgenAssembler *self)
+{
+  const gint columns = self->grid->grid.x.n;
+  GstBuffer *buffer = NULL;
+  GstFlowReturn ret = self->acquire (self->element, &buffer);
+
+  if (ret != GST_FLOW_OK)
+    return ret;
+  if (!gst_video_frame_map (&self->frame, &self->out_info, buffer, GST_MAP_WRITE | GST_VIDEO_FRAME_MAP_FLAG_NO_REF)) {
+    GST_ELEMENT_ERROR (self->element, RESOURCE, WRITE,
+        ("A frame of %dx%d cannot be written.", self->out_info.width, self->out_info.height),
+        ("buffer %" GST_PTR_FORMAT, buffer));
+    gst_buffer_unref (buffer);
+    return GST_FLOW_ERROR;
+  }
+  self->buffer = buffer;
+  for (gint i = 0; i < n_tiles (self); i++)
+    if (self->have[i])
+      put_part (self, i % columns, i / columns, &self->record->frame);
+  return GST_FLOW_OK;
+}
+
+GstFlowReturn
+gst_vidgen_assembler_put (GstVidgenAssembler *self, GstBuffer *buffer, const GstVidgenTileMeta *meta)
+{
+  gint index = meta->row * self->grid->grid.x.n + meta->column;
+  GstFlowReturn ret = GST_FLOW_OK;
+  GstVideoFrame tile;
+
+  if (self->have[index]) {
+    GST_WARNING_OBJECT (
+        self->element, "tile %d of frame %" G_GUINT64_FORMAT " came twice", index, meta->record->number);
+    return GST_FLOW_OK;
+  }
+  if (!gst_video_frame_map (&tile, &self->tile_info, buffer, GST_MAP_READ)) {
+    GST_ELEMENT_ERROR (self->element, STREAM, FAILED,
+        ("A tile of %dx%d cannot be read.", self->tile_info.width, self->tile_info.height),
+        ("buffer %" GST_PTR_FORMAT, buffer));
+    return GST_FLOW_ERROR;
+  }
+  self->may_pass = self->may_pass && gst_vidgen_is_view (&tile, meta);
+  if (!self->may_pass && !self->buffer)
+    ret = begin_buffer (self);
+  if (ret == GST_FLOW_OK && self->buffer) {
+    struct vg_picture out = gst_vidgen_picture (&self->frame), picture = gst_vidgen_picture (&tile);
+
+    vg_stitch_tile (self->stitch, meta->column, meta->row, &out, &picture);
+  }
+  gst_video_frame_unmap (&tile);
+  if (ret == GST_FLOW_OK) {
+    self->have[index] = TRUE;
+    self->n_have++;
+  }
+  return ret;
+}
+
+gboolean
+gst_vidgen_assembler_has_all (const GstVidgenAssembler *self)
+{
+  return self->n_have == n_tiles (self);
 }
 
 /* The source there, scaled and converted to what the tiles are. */
@@ -243,21 +279,24 @@ complete_frame (GstVidgenAssembler *self)
   return TRUE;
 }
 
-GstBuffer *
-gst_vidgen_assembler_finish (GstVidgenAssembler *self)
+GstFlowReturn
+gst_vidgen_assembler_finish (GstVidgenAssembler *self, GstBuffer **buffer)
 {
-  GstBuffer *buffer = NULL;
+  GstFlowReturn ret = GST_FLOW_OK;
   struct vg_picture picture;
 
-  if (complete_frame (self)) {
+  *buffer = NULL;
+  if (!self->buffer && gst_vidgen_assembler_has_all (self)) {
+    *buffer = gst_buffer_ref (self->record->source);
+  } else if ((self->buffer || (ret = begin_buffer (self)) == GST_FLOW_OK) && complete_frame (self)) {
     picture = gst_vidgen_picture (&self->frame);
     vg_stitch_end (self->stitch, &picture);
     gst_video_frame_unmap (&self->frame);
-    buffer = g_steal_pointer (&self->buffer);
-    gst_vidgen_frame_record_restore (self->record, &self->out_info, buffer);
+    *buffer = g_steal_pointer (&self->buffer);
+    gst_vidgen_frame_record_restore (self->record, &self->out_info, *buffer);
     if (self->missing_tile == GST_VIDGEN_MISSING_TILE_PREVIOUS)
-      gst_buffer_replace (&self->previous, buffer);
+      gst_buffer_replace (&self->previous, *buffer);
   }
   gst_vidgen_assembler_drop (self);
-  return buffer;
+  return *buffer ? GST_FLOW_OK : ret != GST_FLOW_OK ? ret : GST_FLOW_ERROR;
 }

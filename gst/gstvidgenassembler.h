@@ -33,6 +33,7 @@ GType gst_vidgen_missing_tile_get_type (void);
 typedef struct
 {
   GstElement *element; /* not a reference */
+  GstFlowReturn (*acquire) (GstElement *element, GstBuffer **buffer); /* one for a frame */
   enum vg_blend blend;
   GstVidgenMissingTile missing_tile;
 
@@ -43,7 +44,8 @@ typedef struct
 
   /* The frame in work, or NULL. */
   GstVidgenFrameRecord *record;
-  GstBuffer *buffer;
+  GstBuffer *buffer; /* NULL: all tiles so far are the source's own pixels, */
+  gboolean may_pass; /* and if all are, the source is the frame */
   GstVideoFrame frame; /* of buffer, mapped */
   gint n_have;
 
@@ -57,17 +59,17 @@ gboolean gst_vidgen_assembler_set_grid (GstVidgenAssembler *self, GstVidgenGrid 
 /* Forgets the grid, with all that was made of it. */
 void gst_vidgen_assembler_clear_grid (GstVidgenAssembler *self);
 
-/* Begins the record's frame in buffer, which it takes.  FALSE: an error was posted. */
-gboolean gst_vidgen_assembler_begin (GstVidgenAssembler *self, GstVidgenFrameRecord *record, GstBuffer *buffer);
+/* Begins the record's frame. */
+void gst_vidgen_assembler_begin (GstVidgenAssembler *self, GstVidgenFrameRecord *record);
 
-/* A tile of the frame in work; one that came before is passed over.  FALSE: an error was posted. */
-gboolean gst_vidgen_assembler_put (GstVidgenAssembler *self, GstBuffer *tile, const GstVidgenTileMeta *meta);
+/* A tile of the frame in work; one that came before is passed over.  Errors are posted, but those of acquire. */
+GstFlowReturn gst_vidgen_assembler_put (GstVidgenAssembler *self, GstBuffer *tile, const GstVidgenTileMeta *meta);
 
 gboolean gst_vidgen_assembler_has_all (const GstVidgenAssembler *self);
 
-/* The frame in work, whole, with what its record says; missing tiles are stood in for by missing_tile.  NULL: an error
- * was posted.  Either way no frame is in work any more. */
-GstBuffer *gst_vidgen_assembler_finish (GstVidgenAssembler *self);
+/* The frame in work, whole, with what its record says; missing tiles are stood in for by missing_tile.  Errors are
+ * posted, but those of acquire.  In any case no frame is in work any more. */
+GstFlowReturn gst_vidgen_assembler_finish (GstVidgenAssembler *self, GstBuffer **buffer);
 
 /* Forgets the frame in work, if any. */
 void gst_vidgen_assembler_drop (GstVidgenAssembler *self);

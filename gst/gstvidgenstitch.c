@@ -10,7 +10,7 @@
  * has the size that the model makes of it.
  *
  * The only tile of a frame that a model, or another element, has made is that frame already and is handed on as it is,
- * without a copy; so is each in CUDA memory.
+ * without a copy; so is each in CUDA memory, and the source whose tiles all come back as they went.
  *
  * Tiles overlap.  Where a model stands between, each pixel is taken from the tile in which it is exact, so that no seam
  * can be seen; with #vidgenstitch:blend the rest of an overlap is faded from one tile to the next.
@@ -179,7 +179,7 @@ not_configured (GstVidgenStitch *self)
   return GST_PAD_IS_FLUSHING (self->srcpad) ? GST_FLOW_FLUSHING : GST_FLOW_NOT_NEGOTIATED;
 }
 
-/* A pool only where a frame is put together: a tile that is one needs none. */
+/* A pool only where a frame is put together: a tile that is one needs none, nor does a source that is one. */
 static gboolean
 ensure_pool (GstVidgenStitch *self)
 {
@@ -197,17 +197,11 @@ ensure_pool (GstVidgenStitch *self)
 }
 
 static GstFlowReturn
-begin_frame (GstVidgenStitch *self, GstVidgenFrameRecord *record)
+acquire (GstElement *element, GstBuffer **buffer)
 {
-  GstBuffer *buffer = NULL;
-  GstFlowReturn ret;
+  GstVidgenStitch *self = GST_VIDGEN_STITCH (element);
 
-  if (!ensure_pool (self))
-    return not_configured (self);
-  ret = gst_buffer_pool_acquire_buffer (self->pool, &buffer, NULL);
-  if (ret == GST_FLOW_OK && !gst_vidgen_assembler_begin (&self->assembler, record, buffer))
-    ret = GST_FLOW_ERROR;
-  return ret;
+  return ensure_pool (self) ? gst_buffer_pool_acquire_buffer (self->pool, buffer, NULL) : not_configured (self);
 }
 
 /* Hands on the frame in work, if any, as it is. */
@@ -215,11 +209,12 @@ static GstFlowReturn
 finish_frame (GstVidgenStitch *self)
 {
   GstBuffer *buffer;
+  GstFlowReturn ret;
 
   if (!self->assembler.record)
     return GST_FLOW_OK;
-  buffer = gst_vidgen_assembler_finish (&self->assembler);
-  return buffer ? gst_pad_push (self->srcpad, buffer) : GST_FLOW_ERROR;
+  ret = gst_vidgen_assembler_finish (&self->assembler, &buffer);
+  return ret == GST_FLOW_OK ? gst_pad_push (self->srcpad, buffer) : ret;
 }
 
 /* FALSE after an error. */
@@ -308,16 +303,15 @@ gst_vidgen_stitch_chain (GstPad *pad, GstObject *parent, GstBuffer *buffer)
     else if (is_frame (self, buffer))
       return pass_whole (self, buffer);
     else
-      ret = begin_frame (self, meta->record);
+      gst_vidgen_assembler_begin (&self->assembler, meta->record);
   }
   if (ret == GST_FLOW_OK) {
     gst_vidgen_tile_check_written (buffer, meta);
-    if (!gst_vidgen_assembler_put (&self->assembler, buffer, meta))
-      ret = GST_FLOW_ERROR;
+    ret = gst_vidgen_assembler_put (&self->assembler, buffer, meta);
   }
+  gst_buffer_unref (buffer); /* before the frame goes: a view holds its source */
   if (ret == GST_FLOW_OK && gst_vidgen_assembler_has_all (&self->assembler))
     ret = finish_frame (self);
-  gst_buffer_unref (buffer);
   return ret;
 }
 
@@ -585,6 +579,7 @@ static void
 gst_vidgen_stitch_init (GstVidgenStitch *self)
 {
   self->assembler.element = GST_ELEMENT (self);
+  self->assembler.acquire = acquire;
   g_queue_init (&self->pending);
 
   self->sinkpad = gst_pad_new_from_static_template (&sink_template, "sink");

@@ -140,6 +140,7 @@ struct vgk_conv {
     bool residual_before_act;
     bool exact_products; /* no Winograd: every product as written, the result independent of any lattice */
     bool bf16; /* the operands of products may be rounded to bf16; sums are f32 */
+    int above; /* rows of the first blocks, of a kernel that computes in blocks (vgk_need.lattice), that lie above out */
 };
 
 struct vgk_pool {

@@ -27,9 +27,11 @@ static void include_piece(const struct vg_net *net, int value, int axis, int64_t
     include(&v[value], from / den * num, from / den * num + size / den * num - 1);
 }
 
+static int size_of(const struct vg_blocks *b, int axis) { return axis == VG_X ? b->width : b->height; }
+
 /* What the frame must have for its positions [from, from + size) in the output and in the states. */
-static struct interval walk(const struct vg_net *net, int output, const int (*lattice)[2], int axis, int64_t from,
-                            int64_t size, struct interval *v)
+static struct interval walk(const struct vg_net *net, int output, const struct vg_blocks *blocks, int axis,
+                            int64_t from, int64_t size, struct interval *v)
 {
     for (int i = 0; i < net->n_values; i++)
         v[i].set = false;
@@ -44,10 +46,10 @@ static struct interval walk(const struct vg_net *net, int output, const int (*la
         struct interval o = v[op->out.value];
         if (op->dead || !o.set)
             continue;
-        int64_t l = lattice ? lattice[i][axis == VG_X] : 1;
+        int64_t l = blocks ? size_of(&blocks[i], axis) : 1, above = blocks && axis == VG_Y ? blocks[i].above : 0;
         if (l > 1) {
-            o.lo = vg_floor_div(o.lo, l) * l;
-            o.hi = vg_floor_div(o.hi, l) * l + l - 1;
+            o.lo = vg_floor_div(o.lo + above, l) * l - above;
+            o.hi = vg_floor_div(o.hi + above, l) * l - above + l - 1;
         }
         for (int k = 0; k < op->n_in; k++) {
             int x = op->in[k].value;
@@ -68,13 +70,13 @@ static struct interval walk(const struct vg_net *net, int output, const int (*la
     return need;
 }
 
-/* The smallest step, in input pixels, that moves every op by a multiple of its lattice; a multiple of align. */
-static int64_t origin_multiple(const struct vg_net *net, const int (*lattice)[2], int axis, int64_t align)
+/* The smallest step, in input pixels, that moves every op by a multiple of its blocks; a multiple of align. */
+static int64_t origin_multiple(const struct vg_net *net, const struct vg_blocks *blocks, int axis, int64_t align)
 {
     int64_t step = align;
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_value *v = &net->values[net->ops[i].out.value];
-        int64_t l = lattice[i][axis == VG_X];
+        int64_t l = size_of(&blocks[i], axis);
         if (l > 1 && v->frame && v->axis[axis] >= 0) {
             /* step * num / den must be a multiple of l */
             int64_t d = l * v->den[axis];
@@ -84,8 +86,8 @@ static int64_t origin_multiple(const struct vg_net *net, const int (*lattice)[2]
     return step;
 }
 
-enum vgk_status vg_net_analyse(const struct vg_net *net, int output, const int (*lattice)[2], struct vg_analysis *a,
-                               struct vgk_error *err)
+enum vgk_status vg_net_analyse(const struct vg_net *net, int output, const struct vg_blocks *blocks,
+                               struct vg_analysis *a, struct vgk_error *err)
 {
     int y = net->outputs[output];
     const struct vg_net_value *out = &net->values[y], *in = &net->values[net->inputs[net->frame_input]];
@@ -115,9 +117,9 @@ enum vgk_status vg_net_analyse(const struct vg_net *net, int output, const int (
                             size, got, out->name, a->num[axis], a->den[axis], a->align[axis]);
         }
         a->lo[axis] = a->hi[axis] = 0;
-        a->origin[axis] = lattice ? origin_multiple(net, lattice, axis, a->align[axis]) : a->align[axis];
+        a->origin[axis] = blocks ? origin_multiple(net, blocks, axis, a->align[axis]) : a->align[axis];
         for (int64_t at = 0; at < a->origin[axis]; at += a->align[axis]) {
-            struct interval need = walk(net, y, lattice, axis, at, a->align[axis], v);
+            struct interval need = walk(net, y, blocks, axis, at, a->align[axis], v);
             if (need.set && at - need.lo > a->lo[axis])
                 a->lo[axis] = at - need.lo;
             if (need.set && need.hi - (at + a->align[axis] - 1) > a->hi[axis])

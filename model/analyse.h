@@ -5,7 +5,7 @@
 #ifndef VG_ANALYSE_H
 #define VG_ANALYSE_H
 
-#include "net.h"
+#include "blocks.h"
 
 struct vg_analysis {
     int64_t num[VG_AXES], den[VG_AXES]; /* output pixels = input pixels * num / den */
@@ -15,11 +15,11 @@ struct vg_analysis {
 };
 
 /* Of the net's output `output` (index), and of its states: a piece of them needs no more around it than is told.
- * lattice: NULL for the mathematical field; else, for each op, the height and
- * width of the blocks that its kernel computes (backend.h): a pixel's bits depend on all inputs of its block, so lo and
- * hi are what bit-exact tiles need, whatever the phase of a cut.  VGK_ERR_UNSUPPORTED when the output is no picture of the frame: it has no
- * axes, or its size is not the input's times the scale (of a model that crops its borders, without the border: bind.h). */
-enum vgk_status vg_net_analyse(const struct vg_net *, int output, const int (*lattice)[2], struct vg_analysis *,
+ * blocks: NULL for the mathematical field; else, for each op, the blocks that its kernel computes: a pixel's bits depend
+ * on all inputs of its block, so lo and hi are what bit-exact tiles need, whatever the phase of a cut.
+ * VGK_ERR_UNSUPPORTED when the output is no picture of the frame: it has no axes, or its size is not the input's times the
+ * scale (of a model that crops its borders, without the border: bind.h). */
+enum vgk_status vg_net_analyse(const struct vg_net *, int output, const struct vg_blocks *blocks, struct vg_analysis *,
                                struct vgk_error *);
 
 #endif

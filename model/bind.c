@@ -546,6 +546,17 @@ static int add_border(struct vg_net *net, int v, const struct vg_binding *bindin
     return to;
 }
 
+/* Rows outermost, so that they can come in bands, and a frame's channels together, so that a frame is a picture like any
+ * other and all frames are one of many channels. */
+static void put_frames_first(struct vgk_tensor *t)
+{
+    t->stride[2] = 1;
+    t->stride[1] = t->dim[2];
+    t->stride[4] = t->stride[1] * t->dim[1];
+    t->stride[3] = t->stride[4] * t->dim[4];
+    t->stride[0] = t->stride[3] * t->dim[3];
+}
+
 static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *binding)
 {
     struct vg_net *net = b->net;
@@ -579,6 +590,8 @@ static enum vgk_status bind_inputs(struct binder *b, const struct vg_binding *bi
                 return vgk_fail(b->err, VGK_ERR_NOMEM, "no memory for the graph");
             return vgk_fail(b->err, VGK_ERR_INVALID, "input '%s': its size does not fit this machine", gv->name);
         }
+        if (binding->sizes[i].frames_first)
+            put_frames_first(&net->values[v].t);
         net->inputs[net->n_inputs++] = b->value_of[g->inputs[i]] = v;
         bool picture = like.frame && like.axis[VG_X] >= 0 && like.axis[VG_Y] >= 0;
         if (picture && (binding->border[VG_X] || binding->border[VG_Y]) &&

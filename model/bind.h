@@ -13,6 +13,7 @@ struct vg_input_size {
     bool frame;         /* another picture of the frame than the frame input, or a state: depends on the frame, */
     int axis[VG_AXES];  /* its dimensions that are x and y (-1 = none) */
     int num[VG_AXES], den[VG_AXES]; /* and its size there: the frame's * num / den */
+    bool frames_first;  /* [1,frames,channels,y,x]: all of a pixel lies together, frame by frame */
 };
 
 struct vg_binding {

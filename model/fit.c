@@ -25,7 +25,7 @@ enum vgk_status vg_plan_lay_out(struct vg_plan *p, int width, int height, struct
                                 struct vgk_error *err)
 {
     struct vg_program_request request = {p->model->frame_output, how.bands, how.recompute, p->states.bytes, how.spill,
-                                         how.stream, how.measure};
+                                         how.stream, how.measure, p->rows};
     enum vgk_status s = VGK_OK;
     how.direct |= p->all_direct || p->bf16 || atomic_load(&p->model->no_winograd);
     if (!p->bound || p->bound_width != width || p->bound_height != height || p->bound_how.direct != how.direct ||

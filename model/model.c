@@ -166,6 +166,8 @@ static enum vgk_status bind_graph(struct vg_model *m, int width, int height, int
                                                    role->size.den[a];
         if (role->role == VG_ROLE_FRAME && role->port.time >= 0 && !role->port.frames)
             sizes[i].dim[role->port.time] = window ? window : m->summary.window;
+        sizes[i].frames_first = role->role == VG_ROLE_FRAME && role->size.rank == 5 && role->port.time == 1 &&
+                                role->port.channel == 2;
         for (int a = 0; a < VG_AXES && axis; a++)
             sizes[i].axis[a] = role->role == VG_ROLE_FRAME ? axis[a] : -1;
     }

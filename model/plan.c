@@ -112,11 +112,14 @@ enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r
     struct cut c = {.program = NULL};
     enum vg_norm_source before = p->norms.source;
     bool half = p->half;
+    int rows = p->rows;
     struct vg_states states = p->states; /* those of the tiles */
     p->states = (struct vg_states){0};
     p->norms.source = source;
     p->half = false;
+    p->rows = r->height;
     enum vgk_status s = cut_whole(p, r, &c, err);
+    p->rows = rows;
     p->norms.source = before;
     p->half = half;
     vg_states_free(&p->states);
@@ -534,6 +537,7 @@ static enum vgk_status plan_make(struct vg_model *model, const struct vgk_backen
     p->half = request->precision == VG_PRECISION_FP16 || (request->precision == VG_PRECISION_AUTO && backend->half);
     p->bf16 = request->precision == VG_PRECISION_BF16;
     p->untried = untried;
+    p->rows = request->height;
     p->all_direct = direct;
     p->winograd_steps = -1;
     p->least = SIZE_MAX;

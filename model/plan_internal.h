@@ -61,7 +61,8 @@ struct vg_plan {
     double winograd_steps; /* see plan.h */
     char global_why[512], warning[1024], ways[1024];
     bool quiet; /* no notes now */
-    struct vg_net *bound; /* while it is made: the net that was laid out last */
+    int rows; /* while it is made: of the frame that is cut */
+    struct vg_net *bound; /* the net that was laid out last */
     struct vg_how bound_how;
     int bound_width, bound_height;
 };

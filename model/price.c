@@ -14,6 +14,8 @@
 /* A byte that is carried from band to band, by one thread, and not in its own cache, which is so much smaller. */
 #define CARRY_WORK 12.0
 #define OWN_CACHE 64
+/* A byte of packed weights that a call does not find in the threads' own caches, because the others' weights were there. */
+#define WEIGHT_WORK 12.0
 /* A call: threads begin and wait for each other. */
 #define CALL_WORK 1e6
 
@@ -75,24 +77,27 @@ double vg_price(const struct vg_net *net, const struct vg_schedule *s, const str
                 size_t cache, size_t moved)
 {
     /* Weights that are loaded are not counted: they are in every such way. */
-    double sum = MOVE_WORK * (double)moved;
+    double sum = MOVE_WORK * (double)moved, weights = 0, own = (double)cache / OWN_CACHE;
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_op *op = &net->ops[i];
-        if (!op->dead && !op->view)
-            sum += products(op, need[i].lattice[2] > 1) * s->runs[i];
+        if (op->dead || op->view)
+            continue;
+        sum += products(op, need[i].lattice[2] > 1) * s->runs[i];
+        weights += (double)need[i].packed;
     }
     for (int i = s->n_prologue; i < s->n_calls && cache; i++) {
         const struct vg_call *c = &s->calls[i];
         const struct vg_net_op *op = c->type == VG_CALL_OP ? &net->ops[c->what] : NULL;
         if (c->type == VG_CALL_SAVE || c->type == VG_CALL_RESTORE) {
             double bytes = (double)(c->end - c->begin) * (double)s->storage[c->what].row_bytes;
-            sum += CARRY_WORK * missed(bytes, bytes, (double)cache / OWN_CACHE);
+            sum += CARRY_WORK * missed(bytes, bytes, own);
         }
         if (!op || op->dead || op->view)
             continue;
         int y = net->values[op->out.value].axis[VG_Y];
         double part = c->all || y < 0 ? 1 : (double)(c->end - c->begin) / (double)op->out.t.dim[y];
         sum += CALL_WORK + MISS_WORK * operands_missed(net, s, in_place, op, part, (double)cache);
+        sum += WEIGHT_WORK * missed((double)need[c->what].packed, weights, own);
     }
     return sum;
 }

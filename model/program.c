@@ -104,7 +104,7 @@ struct maker {
     struct vg_schedule *s;
     struct constants constants;
     struct vgk_need *need;         /* of each op, whole */
-    int (*lattice)[2], *unit;      /* of each op */
+    struct vg_blocks *blocks;      /* of each op */
     struct vg_place (*place)[VG_MAX_OPERANDS]; /* of each op's constants */
     size_t *packed;                /* offsets */
     int *share;                    /* for each buffer: the one that it is computed in place of, -1 = none */
@@ -145,41 +145,20 @@ static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, c
     return s;
 }
 
-/* All ops as wholes: kernels, blocks, packed constants. */
+/* All ops as wholes: kernels, packed constants. */
 static enum vgk_status ask_all(struct maker *m)
 {
     for (int i = 0; i < m->net->n_ops; i++) {
         const struct vg_net_op *op = &m->net->ops[i];
-        m->lattice[i][0] = m->lattice[i][1] = m->unit[i] = 1;
         if (op->dead || op->view)
             continue;
         enum vgk_status s = ask(m, &op->op, op->n_in, op->in, &op->out, &m->need[i], op->node);
         if (s)
             return s;
-        for (int d = 0; d < 2; d++)
-            m->lattice[i][d] = m->need[i].lattice[1 + d] > 1 ? m->need[i].lattice[1 + d] : 1;
-        m->unit[i] = m->lattice[i][0];
-        m->p->blocks |= m->lattice[i][0] > 1 || m->lattice[i][1] > 1;
+        m->p->blocks |= m->need[i].lattice[1] > 1 || m->need[i].lattice[2] > 1;
         m->p->n_products += op->op.kind == VGK_OP_CONV || op->op.kind == VGK_OP_CONV_TRANSPOSE ||
                             op->op.kind == VGK_OP_MATMUL || op->op.kind == VGK_OP_ATTENTION;
         m->p->n_bf16 += m->need[i].bf16;
-        for (int k = 0; k < op->n_in; k++) { /* whole blocks of a shuffle, whole phases of a resize */
-            const struct vg_reach *r = &op->in[k].reach[VG_Y];
-            if (op->in[k].value >= 0 && r->den > 1 && m->net->values[op->in[k].value].frame) {
-                int64_t u = r->den / vg_gcd(r->num, r->den);
-                m->unit[i] = (int)(m->unit[i] / vg_gcd(m->unit[i], u) * u);
-            }
-        }
-    }
-    /* The frame comes and goes in pairs of rows, which share their chroma. */
-    for (int i = 0; i < m->net->n_ops; i++) {
-        const struct vg_net_op *op = &m->net->ops[i];
-        for (int k = 0; k < m->net->n_outputs && !op->dead; k++) {
-            const struct vg_net_value *v = &m->net->values[m->net->outputs[k]];
-            int64_t u = 2 * v->num[VG_Y];
-            if (!v->constant && m->net->values[op->out.value].buffer == v->buffer)
-                m->unit[i] = (int)(m->unit[i] / vg_gcd(m->unit[i], u) * u);
-        }
     }
     return VGK_OK;
 }
@@ -352,11 +331,20 @@ static enum vgk_status place_constants(struct maker *m)
     return VGK_OK;
 }
 
+/* The call's op for its rows. */
+static void restrict_call(const struct maker *m, const struct vg_call *c, struct vgk_op *op, struct vg_operand *in,
+                          struct vg_operand *out)
+{
+    vg_rows_restrict(m->net, c, m->s->storage, op, in, out);
+    if (op->kind == VGK_OP_CONV && c->begin == 0)
+        op->p.conv.above = m->blocks[c->what].above;
+}
+
 static void make_op_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
 {
     const struct vg_net_op *op = &m->net->ops[c->what];
     struct vg_operand in[VG_MAX_OPERANDS], out;
-    vg_rows_restrict(m->net, c, m->s->storage, &step->op, in, &out);
+    restrict_call(m, c, &step->op, in, &out);
     step->op.n_in = op->n_in;
     step->op.n_out = 1;
     step->op.constant = constants_of(m->net, op->in, op->n_in);
@@ -560,7 +548,7 @@ static enum vgk_status ask_scratch(struct maker *m)
             continue;
         }
         const char *node = m->net->ops[c->what].node;
-        vg_rows_restrict(m->net, c, m->s->storage, &op, in, &out);
+        restrict_call(m, c, &op, in, &out);
         enum vgk_status s = c->all ? VGK_OK : ask(m, &op, m->net->ops[c->what].n_in, in, &out, &need, node);
         if (s)
             return s;
@@ -600,8 +588,7 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
     enum vgk_status s = VGK_ERR_NOMEM;
     m.p = calloc(1, sizeof *m.p);
     m.need = calloc(n, sizeof *m.need);
-    m.lattice = calloc(n, sizeof *m.lattice);
-    m.unit = calloc(n, sizeof *m.unit);
+    m.blocks = calloc(n, sizeof *m.blocks);
     m.place = calloc(n, sizeof *m.place);
     m.packed = calloc(n, sizeof *m.packed);
     m.packed_yet = calloc(n, sizeof *m.packed_yet);
@@ -611,7 +598,7 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
     m.carries = calloc(nb, sizeof *m.carries);
     m.host = calloc(nb, sizeof *m.host);
     m.loaded = malloc(n * sizeof *m.loaded);
-    if (!m.p || !m.need || !m.lattice || !m.unit || !m.place || !m.packed || !m.packed_yet || !m.share || !m.persistent || !m.windows ||
+    if (!m.p || !m.need || !m.blocks || !m.place || !m.packed || !m.packed_yet || !m.share || !m.persistent || !m.windows ||
         !m.carries || !m.host || !m.loaded || !(m.p->inputs = calloc((size_t)net->n_inputs + 1, sizeof *m.p->inputs)) ||
         !(m.p->outputs = calloc((size_t)net->n_outputs + 1, sizeof *m.p->outputs))) {
         vgk_fail(err, s, "no memory to lay out the model");
@@ -624,7 +611,11 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
         m.loaded[i] = -1;
     if ((s = ask_all(&m)))
         goto done;
-    struct vg_schedule_request how = {m.p->bands, m.unit, request->recompute, request->spill};
+    if ((s = vg_blocks_find(net, m.need, request->rows, m.blocks))) {
+        vgk_fail(err, s, "no memory to lay out the model");
+        goto done;
+    }
+    struct vg_schedule_request how = {m.p->bands, m.blocks, request->recompute, request->spill};
     if ((s = vg_schedule_make(net, &how, &m.s, err)))
         goto done;
     m.p->levels = m.s->levels;
@@ -659,7 +650,7 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
             place(&m, &kept, &m.p->memories[i].kept);
     }
     if (request->output >= 0 &&
-        (s = vg_net_analyse(net, request->output, (const int(*)[2])m.lattice, &m.p->exact, err)))
+        (s = vg_net_analyse(net, request->output, m.blocks, &m.p->exact, err)))
         goto done;
 made:
     m.p->net = net;
@@ -670,8 +661,7 @@ done:
     vg_program_free(&m.p);
     free(m.constants.places);
     free(m.need);
-    free(m.lattice);
-    free(m.unit);
+    free(m.blocks);
     free(m.place);
     free(m.packed);
     free(m.packed_yet);

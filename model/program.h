@@ -65,6 +65,7 @@ struct vg_program_request {
     const bool *spill;     /* see schedule.h; NULL = none */
     bool stream;           /* packed weights stay in host memory */
     bool measure;          /* bytes and work only, no steps and no analysis: to choose a way by; not for a plan */
+    int rows;              /* of the frame that the net's is a tile of, or all of: tiles have the frame's blocks */
 };
 
 /* Takes the net over on success.  VGK_ERR_UNSUPPORTED: an op that the backend declines, or a net that cannot run in

@@ -234,43 +234,50 @@ static struct vgk_tensor tensor_rows(const struct vgk_tensor *t, int y, int64_t 
     return y < 0 ? *t : vgk_tensor_slice(t, y, begin, end - begin, 1);
 }
 
-/* The window's frames that this input takes; what is delayed is kept for the next run. */
-static enum vgk_status read_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step,
+/* Those of the window's frames that an input takes. */
+static enum vgk_status read_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step, int input,
                                    const struct vgk_tensor *to, void *scratch, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
-    const struct vg_roles *roles = &p->model->roles;
-    const struct vg_port *port = &roles->inputs[step->what].port;
+    const struct vg_port *port = &p->model->roles.inputs[input].port;
     enum vgk_status s = VGK_OK;
     for (int k = 0; !s && k < (port->frames ? port->frames : p->info.window); k++) {
         struct vgk_frame rows = frame_rows(&e->in[port->first + k], step->begin, step->end);
         struct vgk_tensor dst = vg_port_frame(port, to, k);
         s = p->backend->frame_read(p->device, &rows, &e->to, &dst, scratch, err);
     }
-    for (int i = 0; !s && i < roles->n_states; i++)
-        if (roles->states[i].output < 0 && roles->states[i].source == step->what)
-            s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, to, err);
     return s;
 }
 
-static enum vgk_status read_state(struct vg_run *r, const struct bound *bound, const struct ends *e, int input,
-                                  const struct vgk_tensor *to, struct vgk_error *err)
+/* What is delayed is kept for the next run. */
+static enum vgk_status keep_frames(struct vg_run *r, const struct ends *e, const struct vg_step *step,
+                                   const struct vgk_tensor *from, struct vgk_error *err)
+{
+    const struct vg_roles *roles = &r->plan->model->roles;
+    enum vgk_status s = VGK_OK;
+    for (int i = 0; !s && i < roles->n_states; i++)
+        if (roles->states[i].output < 0 && roles->states[i].source == step->what)
+            s = vg_state_write(r->plan, section(r), i, !r->which, e->column, e->row, step->begin, from, err);
+    return s;
+}
+
+static enum vgk_status read_state(struct vg_run *r, const struct ends *e, const struct vg_step *step,
+                                  const struct vgk_tensor *to, void *scratch, struct vgk_error *err)
 {
     const struct vg_roles *roles = &r->plan->model->roles;
     int i = 0;
-    while (roles->states[i].input != input)
+    while (roles->states[i].input != step->what)
         i++;
     const struct vg_state_role *state = &roles->states[i];
     if (r->begun)
-        return vg_state_read(r->plan, section(r), i, r->which, e->column, e->row, to, err);
+        return vg_state_read(r->plan, section(r), i, r->which, e->column, e->row, step->begin, to, err);
     if (state->first && e->in)
-        return vg_copy(r->plan, &bound->inputs[state->output < 0 ? state->source : roles->frame_input], to, err);
+        return read_frames(r, e, step, state->output < 0 ? state->source : roles->frame_input, to, scratch, err);
     return vg_fill(r->plan, 0, to, err);
 }
 
-static enum vgk_status read_rows(struct vg_run *r, const struct bound *bound, const struct ends *e,
-                                 const struct vg_step *step, const struct vgk_tensor *to, void *scratch,
-                                 struct vgk_error *err)
+static enum vgk_status read_rows(struct vg_run *r, const struct ends *e, const struct vg_step *step,
+                                 const struct vgk_tensor *to, void *scratch, struct vgk_error *err)
 {
     const struct vg_net *net = r->plan->program->net;
     enum vg_role role = role_of(r, step->what);
@@ -280,10 +287,13 @@ static enum vgk_status read_rows(struct vg_run *r, const struct bound *bound, co
         return vg_copy_in(r->plan, &src, to, err);
     }
     if (role == VG_ROLE_STATE)
-        return read_state(r, bound, e, step->what, to, err);
+        return read_state(r, e, step, to, scratch, err);
     if (role == VG_ROLE_MAP)
         return vg_map_fill(r->plan, section(r), step->what, to, err);
-    return e->in ? read_frames(r, e, step, to, scratch, err) : VGK_OK;
+    if (!e->in)
+        return VGK_OK;
+    enum vgk_status s = read_frames(r, e, step, step->what, to, scratch, err);
+    return s ? s : keep_frames(r, e, step, to, err);
 }
 
 /* The frame of the window that an emitted one stands for: its alpha goes along. */
@@ -329,15 +339,15 @@ static enum vgk_status write_rows(struct vg_run *r, const struct ends *e, const 
     bool frame = step->what == p->model->frame_output;
     enum vgk_status s = VGK_OK;
     if (!e->out) {
-        if (!frame || !e->dst || !e->dst->data) /* statistics are all that is wanted */
+        if (step->what >= e->n_dst || !e->dst[step->what].data) /* statistics are all that is wanted */
             return VGK_OK;
-        struct vgk_tensor dst = tensor_rows(e->dst, net->values[net->outputs[step->what]].axis[VG_Y], step->begin,
+        struct vgk_tensor dst = tensor_rows(&e->dst[step->what], net->values[net->outputs[step->what]].axis[VG_Y], step->begin,
                                             step->end);
         return vg_copy_out(r->plan, from, &dst, err);
     }
     for (int i = 0; !s && i < roles->n_states; i++)
         if (roles->states[i].output == step->what)
-            s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, from, err);
+            s = vg_state_write(p, section(r), i, !r->which, e->column, e->row, step->begin, from, err);
     return s || !frame ? s : write_frames(r, e, step, from, scratch, nonfinite, err);
 }
 
@@ -367,7 +377,7 @@ enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const stru
             s = r->plan->backend->replay(r->plan->device, segment->recording, err);
             i = segment++->end - 1;
         } else if (step->type == VG_CALL_READ)
-            s = read_rows(r, bound, e, step, &b->out, b->scratch, err);
+            s = read_rows(r, e, step, &b->out, b->scratch, err);
         else if (step->type == VG_CALL_WRITE)
             s = write_rows(r, e, step, &b->in[0], b->scratch, nonfinite, err);
         else if (step->type >= VG_CALL_SPILL)
@@ -474,7 +484,6 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
                                int n_out, struct vgk_error *err)
 {
     const struct vg_net *net = r->plan->program->net;
-    int picture_out = r->plan->model->frame_output;
     enum vgk_status s = VGK_OK;
     if (n_in > net->n_inputs || n_out > net->n_outputs)
         return vgk_fail(err, VGK_ERR_INVALID, "%d inputs and %d outputs, the model has %d and %d", n_in, n_out,
@@ -486,13 +495,11 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
                 s = vg_copy_in(r->plan, &in[i], &all[k]->inputs[i], err);
                 all[k]->stale = true;
             }
-    bool banded = r->plan->program->bands > 1 || r->plan->exact;
-    struct ends e = {.src = in, .n_src = n_in,
-                     .dst = banded && picture_out < n_out ? &out[picture_out] : NULL};
+    struct ends e = {.src = in, .n_src = n_in, .dst = out, .n_dst = n_out};
     if (!s)
         s = vg_run_steps(r, &e, err);
-    for (int i = 0; i < n_out && !s && !banded; i++)
-        if (out[i].data)
+    for (int i = 0; i < n_out && !s; i++)
+        if (out[i].data && !net->values[net->outputs[i]].frame)
             s = vg_copy_out(r->plan, &r->main.outputs[i], &out[i], err);
     return s;
 }

@@ -70,9 +70,8 @@ struct ends {
     int column, row;
     struct vgk_matrix to, from;
     float low[3], high[3];
-    const struct vgk_tensor *src, *dst; /* instead of pictures: of each input, and of the picture among the outputs; NULL
-                                           (data) = nothing */
-    int n_src;
+    const struct vgk_tensor *src, *dst; /* instead of pictures: of each input, of each output; data NULL = nothing */
+    int n_src, n_dst;
 };
 
 /* run.c */

@@ -21,8 +21,10 @@ void vg_schedule_free(struct vg_schedule **schedule)
 /* --- what is known of buffers and ops --- */
 
 struct buffer {
-    int64_t rows, unit;  /* 0 rows: not of the frame's rows */
-    bool output;         /* the frame's output value lies in it */
+    int64_t rows, unit, above; /* 0 rows: not of the frame's rows; blocks.h */
+    int input;           /* of the net, a picture; -1 = none */
+    bool output;         /* an output of the net lies in it */
+    bool at_end;         /* and is written behind the last level */
     bool kept;           /* stored whole across levels */
     bool spilled;        /* stored in host memory across levels */
     int level;           /* in which it is made, if it is spilled */
@@ -48,18 +50,16 @@ struct maker {
     struct vg_schedule *s;
     struct buffer *b;
     struct op *o;
-    int input, output; /* buffers */
-    int picture;       /* output of the net whose buffer that is */
     int level;         /* that runs, with the ops and buffers that it touches */
     int *members, n_members, *near, n_near;
-    bool written_whole; /* the output is written behind the last level */
     bool failed;
 };
 
-static int64_t up(int64_t n, int64_t unit, int64_t most)
+/* Rows that a buffer can have come to, n or more. */
+static int64_t up(int64_t n, const struct buffer *b)
 {
-    n = (n + unit - 1) / unit * unit;
-    return n < most ? n : most;
+    n = (n + b->above + b->unit - 1) / b->unit * b->unit - b->above;
+    return n < b->rows ? n : b->rows;
 }
 
 /* --- levels --- */
@@ -116,8 +116,10 @@ static bool find_buffers(struct maker *m)
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_op *op = &net->ops[i];
         int b = op->dead || op->view ? -1 : net->values[op->out.value].buffer;
-        if (b >= 0)
-            m->b[b].unit = m->b[b].unit / vg_gcd(m->b[b].unit, m->request->unit[i]) * m->request->unit[i];
+        if (b < 0)
+            continue;
+        m->b[b].unit = vg_lcm(m->b[b].unit, m->request->blocks[i].unit);
+        m->b[b].above = m->request->blocks[i].above;
     }
     return true;
 }
@@ -185,6 +187,21 @@ static void leave(struct maker *m, int b, int position)
     }
 }
 
+/* The rows of this band are complete: to host memory, or out of the net. */
+static void write(struct maker *m, int b, int position)
+{
+    const struct vg_net *net = m->net;
+    const struct buffer *buf = &m->b[b];
+    struct vg_call *c = buf->spilled ? add(m, VG_CALL_SPILL, b, buf->made, buf->want, position) : NULL;
+    if (c)
+        c->base[0] = buf->base;
+    for (int i = 0; i < net->n_outputs && buf->output && !buf->at_end; i++) {
+        const struct vg_net_value *v = &net->values[net->outputs[i]];
+        if (!v->constant && v->buffer == b && (c = add(m, VG_CALL_WRITE, i, buf->made, buf->want, position)))
+            c->base[0] = m->s->storage[b].banded ? buf->base : 0;
+    }
+}
+
 /* One band of the level: everything up to the rows wanted. */
 static void run_band(struct maker *m, int first_position)
 {
@@ -216,11 +233,11 @@ static void run_band(struct maker *m, int first_position)
     for (int j = 0; j < m->n_near; j++) {
         int b = m->near[j];
         struct buffer *in = &m->b[b];
-        if ((b != m->input && !fetched(m, b)) || !in->inside || in->want <= in->made)
+        if ((in->input < 0 && !fetched(m, b)) || !in->inside || in->want <= in->made)
             continue;
         touch(m, b, position);
-        struct vg_call *c = add(m, b == m->input ? VG_CALL_READ : VG_CALL_FETCH,
-                                b == m->input ? net->frame_input : b, in->made, in->want, position);
+        struct vg_call *c = add(m, in->input >= 0 ? VG_CALL_READ : VG_CALL_FETCH, in->input >= 0 ? in->input : b, in->made,
+                                in->want, position);
         if (c)
             c->base[0] = m->s->storage[b].banded ? in->base : 0;
         if (in->last_touch < 0) /* read ahead of its readers */
@@ -245,11 +262,8 @@ static void run_band(struct maker *m, int first_position)
             c->base[k == op->n_in ? VG_MAX_OPERANDS : k] = b >= 0 && m->s->storage[b].banded ? m->b[b].base : 0;
         }
         m->o[i].done = m->o[i].whole ? 1 : out->want;
-        if (out->spilled && out->last_writer == i) {
-            int b = buffer_at(net, op, op->n_in);
-            if ((c = add(m, VG_CALL_SPILL, b, out->made, out->want, position)))
-                c->base[0] = out->base;
-        }
+        if (out->last_writer == i && !m->o[i].whole)
+            write(m, buffer_at(net, op, op->n_in), position);
         for (int k = 0; k <= op->n_in; k++) {
             int b = buffer_at(net, op, k);
             if (b >= 0 && m->b[b].last_touch == i && !m->o[i].whole) {
@@ -257,12 +271,6 @@ static void run_band(struct maker *m, int first_position)
                 leave(m, b, position);
             }
         }
-    }
-    if (!m->written_whole && m->b[m->output].inside && m->b[m->output].want > m->b[m->output].made) {
-        struct buffer *out = &m->b[m->output];
-        struct vg_call *c = add(m, VG_CALL_WRITE, m->picture, out->made, out->want, position + 1);
-        if (c)
-            c->base[0] = m->s->storage[m->output].banded ? out->base : 0;
     }
     for (int j = 0; j < m->n_near; j++) {
         struct buffer *buf = &m->b[m->near[j]];
@@ -289,10 +297,10 @@ static bool step_back(const struct maker *m, int64_t *want)
     for (int j = 0; j < m->n_near; j++) {
         int b = m->near[j];
         const struct buffer *buf = &m->b[b];
-        int64_t share = up((buf->rows + bands - 1) / bands, buf->unit, buf->rows);
+        int64_t share = (buf->rows + bands * buf->unit - 1) / (bands * buf->unit) * buf->unit;
         if (!buf->inside)
             continue;
-        want[b] = want[b] > share ? up(want[b] - share, buf->unit, buf->rows) : 0;
+        want[b] = want[b] > share ? up(want[b] - share, buf) : 0;
     }
     for (int j = m->n_members - 1; j >= 0; j--) {
         int i = m->members[j];
@@ -306,7 +314,7 @@ static bool step_back(const struct maker *m, int64_t *want)
             if (b < 0 || !m->b[b].inside)
                 continue;
             vg_rows_needed(&op->in[k], out - 1, out, m->b[b].rows, &lo, &hi);
-            hi = up(hi, m->b[b].unit, m->b[b].rows);
+            hi = up(hi, &m->b[b]);
             want[b] = hi > want[b] ? hi : want[b];
         }
     }
@@ -363,12 +371,18 @@ static void recall(struct maker *m, int buffer)
     }
 }
 
-static bool is_state(const struct vg_net *net, int input)
+/* What is not written in bands. */
+static void write_at_end(struct maker *m)
 {
-    for (int i = 0; i < net->n_states; i++)
-        if (net->states[i].input == input)
-            return true;
-    return false;
+    const struct vg_net *net = m->net;
+    int position = m->s->n_positions++;
+    for (int i = 0; i < net->n_outputs; i++) {
+        const struct vg_net_value *v = &net->values[net->outputs[i]];
+        if (!v->frame || v->constant || !m->b[v->buffer].at_end)
+            continue;
+        add(m, VG_CALL_WRITE, i, 0, v->axis[VG_Y] >= 0 ? v->t.dim[v->axis[VG_Y]] : 0, position);
+        use(&m->s->storage[v->buffer], position, position);
+    }
 }
 
 /* Everything at once: each op over the whole frame, in the order of the net. */
@@ -376,14 +390,13 @@ static void run_whole(struct maker *m)
 {
     const struct vg_net *net = m->net;
     int first = m->s->n_positions, position = first;
-    for (int states = 0; states < 2; states++)
-        for (int i = 0; i < net->n_inputs; i++) {
-            const struct vg_net_value *v = &net->values[net->inputs[i]];
-            if (!v->frame || is_state(net, i) != (states == 1))
-                continue;
-            add(m, VG_CALL_READ, i, 0, m->b[v->buffer].rows, first);
-            use(&m->s->storage[v->buffer], first, first);
-        }
+    for (int i = 0; i < net->n_inputs; i++) {
+        const struct vg_net_value *v = &net->values[net->inputs[i]];
+        if (!v->frame)
+            continue;
+        add(m, VG_CALL_READ, i, 0, m->b[v->buffer].rows, first);
+        use(&m->s->storage[v->buffer], first, first);
+    }
     for (int i = 0; i < net->n_ops; i++) {
         const struct vg_net_op *op = &net->ops[i];
         if (!m->o[i].frame)
@@ -396,16 +409,8 @@ static void run_whole(struct maker *m)
             if (buffer_at(net, op, k) >= 0)
                 use(&m->s->storage[buffer_at(net, op, k)], position, position);
     }
-    position++;
-    for (int i = 0; i < net->n_outputs; i++) {
-        const struct vg_net_value *v = &net->values[net->outputs[i]];
-        if (v->frame && !v->constant)
-            add(m, VG_CALL_WRITE, i, 0, v->axis[VG_Y] >= 0 ? v->t.dim[v->axis[VG_Y]] : 0, position);
-    }
-    for (int b = 0; b < net->n_buffers; b++)
-        if (m->b[b].output)
-            use(&m->s->storage[b], position, position);
     m->s->n_positions = position + 1;
+    write_at_end(m);
 }
 
 static void list_near(struct maker *m)
@@ -416,7 +421,8 @@ static void list_near(struct maker *m)
         m->failed = true;
         return;
     }
-    seen[m->input] = true; /* also where nobody reads it now */
+    for (int b = 0; b < m->net->n_buffers; b++)
+        seen[b] = m->b[b].input >= 0; /* also where nobody reads it now */
     for (int i = 0; i < m->net->n_ops; i++) {
         if (!m->o[i].member)
             continue;
@@ -460,7 +466,7 @@ static void run_level(struct maker *m, int level)
         m->s->runs[i]++;
         for (int k = 0; k <= op->n_in; k++) {
             int b = buffer_at(net, op, k);
-            bool comes_here = k == op->n_in || b == m->input || (b >= 0 && fetched(m, b));
+            bool comes_here = k == op->n_in || (b >= 0 && (m->b[b].input >= 0 || fetched(m, b)));
             if (b >= 0 && comes_here && m->b[b].rows && !m->o[i].whole) {
                 m->b[b].inside = true;
                 m->b[b].made = m->b[b].base = 0;
@@ -469,14 +475,19 @@ static void run_level(struct maker *m, int level)
                 m->b[b].last_writer = i;
         }
     }
-    if (m->b[m->input].kept) { /* read once, also when all of its readers are in later levels */
-        m->b[m->input].inside = level == 0;
-        m->b[m->input].made = level == 0 ? 0 : m->b[m->input].rows;
-    }
+    for (int b = 0; b < net->n_buffers; b++)
+        if (m->b[b].input >= 0 && m->b[b].kept) { /* read once, also when all of its readers are in later levels */
+            m->b[b].inside = level == 0 && m->b[b].rows;
+            m->b[b].made = level == 0 ? 0 : m->b[b].rows;
+            if (level == 0 && !m->b[b].rows) {
+                add(m, VG_CALL_READ, m->b[b].input, 0, 0, first);
+                use(&m->s->storage[b], first, first);
+            }
+        }
     list_near(m);
     run_bands(m, first);
     /* Lifetimes: windows by position; what is kept lives through the level when there are bands. */
-    int position = first, last = first + members + 1;
+    int position = first, last = first + members;
     for (int i = 0; i < net->n_ops; i++) {
         if (!m->o[i].member)
             continue;
@@ -497,13 +508,11 @@ static void run_level(struct maker *m, int level)
         }
     }
     for (int b = 0; b < net->n_buffers; b++)
-        if (m->b[b].inside && (b == m->input || fetched(m, b))) {
+        if (m->b[b].inside && (m->b[b].input >= 0 || fetched(m, b))) {
             use(&m->s->storage[b], first, first);
-            if (b != m->input)
+            if (m->b[b].input < 0)
                 m->s->storage[b].host_last = level;
         }
-    if (m->b[m->output].inside)
-        use(&m->s->storage[m->output], last, last);
     m->s->n_positions = last + 1;
 }
 
@@ -512,7 +521,7 @@ static void find_spilled(struct maker *m)
 {
     const struct vg_net *net = m->net;
     for (int b = 0; b < net->n_buffers && m->request->spill; b++) {
-        m->b[b].spilled = m->request->spill[b] && m->request->bands > 1 && m->b[b].rows && b != m->input && !m->b[b].output;
+        m->b[b].spilled = m->request->spill[b] && m->request->bands > 1 && m->b[b].rows && m->b[b].input < 0 && !m->b[b].output;
         m->b[b].level = -1;
     }
     for (int i = 0; i < net->n_ops && m->request->spill; i++) {
@@ -543,13 +552,15 @@ static void find_kept(struct maker *m)
 {
     const struct vg_net *net = m->net;
     int *made = malloc((net->n_buffers + 1) * sizeof *made);
-    if (!made) {
+    bool *read = calloc((size_t)net->n_buffers + 1, sizeof *read);
+    if (!made || !read) {
+        free(made);
+        free(read);
         m->failed = true;
         return;
     }
     for (int b = 0; b < net->n_buffers; b++)
-        made[b] = -1;
-    made[m->input] = 0;
+        made[b] = m->b[b].input >= 0 ? 0 : -1;
     for (int i = 0; i < net->n_ops; i++)
         if (m->o[i].frame && buffer_at(net, &net->ops[i], net->ops[i].n_in) >= 0)
             made[buffer_at(net, &net->ops[i], net->ops[i].n_in)] = m->o[i].level;
@@ -559,6 +570,7 @@ static void find_kept(struct maker *m)
             int b = buffer_at(net, op, k);
             if (b < 0 || made[b] < 0)
                 continue;
+            read[b] = true;
             bool again = (m->b[b].spilled || (m->request->recompute && m->request->recompute[b])) && !m->o[i].whole;
             if ((made[b] != m->o[i].level && !again) || (m->o[i].whole && m->b[b].rows))
                 m->b[b].kept = true;
@@ -566,19 +578,27 @@ static void find_kept(struct maker *m)
         if (m->o[i].frame && (m->o[i].whole || op->op.kind == VGK_OP_MOMENTS))
             m->b[buffer_at(net, op, op->n_in)].kept = true;
     }
-    /* An output whose parts are made in several levels, or at once, is complete only in the end. */
-    int first = m->s->levels, last = 0;
-    for (int i = 0; i < net->n_ops; i++)
-        if (m->o[i].frame && buffer_at(net, &net->ops[i], net->ops[i].n_in) == m->output) {
-            m->written_whole |= m->o[i].whole;
-            first = m->o[i].level < first ? m->o[i].level : first;
-            last = m->o[i].level > last ? m->o[i].level : last;
-        }
-    m->written_whole |= first < last;
-    m->b[m->output].kept |= m->written_whole;
+    /* What nobody reads may be wanted by the next run; what has no rows comes at once. */
+    for (int b = 0; b < net->n_buffers; b++)
+        m->b[b].kept |= m->b[b].input >= 0 && (!m->b[b].rows || !read[b]);
+    /* An output whose parts are made in several levels, or at once, is complete only in the end; so is one without rows. */
+    for (int b = 0; b < net->n_buffers; b++)
+        made[b] = -1;
+    for (int i = 0; i < net->n_ops; i++) {
+        int b = m->o[i].frame ? buffer_at(net, &net->ops[i], net->ops[i].n_in) : -1;
+        if (b < 0 || !m->b[b].output)
+            continue;
+        m->b[b].at_end |= m->o[i].whole || !m->b[b].rows || (made[b] >= 0 && made[b] != m->o[i].level);
+        made[b] = m->o[i].level;
+    }
+    for (int b = 0; b < net->n_buffers; b++) {
+        m->b[b].at_end |= m->b[b].output && m->request->bands == 1;
+        m->b[b].kept |= m->b[b].at_end;
+    }
     for (int b = 0; b < net->n_buffers; b++)
         m->s->storage[b].banded = m->request->bands > 1 && m->b[b].rows > 0 && !m->b[b].kept;
     free(made);
+    free(read);
 }
 
 enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_schedule_request *request,
@@ -590,9 +610,7 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     m.o = calloc(net->n_ops + 1, sizeof *m.o);
     m.members = calloc(net->n_ops + 1, sizeof *m.members);
     m.near = calloc(net->n_buffers + 1, sizeof *m.near);
-    m.input = net->frame_input >= 0 ? net->values[net->inputs[net->frame_input]].buffer : net->n_buffers;
-    m.output = net->n_buffers;
-    int pictures = 0;
+    bool picture = false, through = false;
     enum vgk_status status = VGK_ERR_NOMEM;
     if (!s || !m.b || !m.o || !m.members || !m.near || !(s->storage = calloc(net->n_buffers + 1, sizeof *s->storage)) ||
         !(s->runs = calloc(net->n_ops + 1, sizeof *s->runs)))
@@ -600,16 +618,19 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
     for (int b = 0; b < net->n_buffers; b++)
         s->storage[b] = (struct vg_storage){.first = -1, .last = -1, .carry_first = -1, .carry_last = -1};
     s->bands = request->bands;
-    for (int i = 0; i < net->n_outputs; i++)
-        if (!net->values[net->outputs[i]].constant) {
-            m.b[net->values[net->outputs[i]].buffer].output = true;
-            if (net->values[net->outputs[i]].frame && net->values[net->outputs[i]].axis[VG_Y] >= 0) {
-                m.output = net->values[net->outputs[i]].buffer;
-                m.picture = i;
-            }
-        }
+    for (int b = 0; b < net->n_buffers; b++)
+        m.b[b].input = -1;
     for (int i = 0; i < net->n_inputs; i++)
-        pictures += net->values[net->inputs[i]].frame;
+        if (net->values[net->inputs[i]].frame)
+            m.b[net->values[net->inputs[i]].buffer].input = i;
+    for (int i = 0; i < net->n_outputs; i++) {
+        const struct vg_net_value *v = &net->values[net->outputs[i]];
+        if (v->constant)
+            continue;
+        m.b[v->buffer].output = true;
+        picture |= v->frame && v->axis[VG_Y] >= 0;
+        through |= m.b[v->buffer].input >= 0;
+    }
     if (!find_buffers(&m)) {
         status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "one buffer holds pictures of two heights");
         goto done;
@@ -618,8 +639,8 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
         goto done;
     find_spilled(&m);
     find_kept(&m);
-    if (request->bands > 1 && (pictures != 1 || net->n_outputs != 1 || m.output == net->n_buffers || m.output == m.input)) {
-        status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "bands are for nets with one picture as input and one as output");
+    if (request->bands > 1 && (!picture || through)) {
+        status = vgk_fail(err, VGK_ERR_UNSUPPORTED, "bands are for nets with a picture as output that is none of the inputs");
         goto done;
     }
     /* The prologue: by position too, and before everything. */
@@ -637,16 +658,15 @@ enum vgk_status vg_schedule_make(const struct vg_net *net, const struct vg_sched
         s->n_prologue++;
         s->runs[i]++;
     }
-    m.b[m.input].unit = m.b[m.input].unit % 2 ? 2 * m.b[m.input].unit : m.b[m.input].unit; /* pairs share chroma */
+    for (int b = 0; b < net->n_buffers; b++)
+        if (m.b[b].input >= 0 && m.b[b].unit % 2)
+            m.b[b].unit *= 2; /* pairs of rows share chroma */
     if (request->bands == 1)
         run_whole(&m);
     for (int level = 0; level < s->levels && request->bands > 1 && !m.failed; level++)
         run_level(&m, level);
-    if (request->bands > 1 && m.written_whole) {
-        add(&m, VG_CALL_WRITE, m.picture, 0, m.b[m.output].rows, s->n_positions);
-        use(&s->storage[m.output], s->n_positions, s->n_positions);
-        s->n_positions++;
-    }
+    if (request->bands > 1)
+        write_at_end(&m);
     if (!m.failed) {
         *schedule = s;
         s = NULL;

@@ -13,15 +13,16 @@
  * into levels; each level runs over the whole frame before the next one.  What is needed across levels is stored whole,
  * or computed again in the level that needs it (`recompute`), or goes to host memory and comes back by bands (`spill`).
  *
- * Bands are for nets with one picture in and one out. */
+ * States, and frames of a window in inputs of their own, come and go by rows like the frame; what has no rows comes
+ * before the first band and goes behind the last. */
 #ifndef VG_SCHEDULE_H
 #define VG_SCHEDULE_H
 
-#include "net.h"
+#include "blocks.h"
 
 struct vg_schedule_request {
     int bands;             /* 1 = whole */
-    const int *unit;       /* for each op: its output rows come in multiples of this (a kernel's blocks) */
+    const struct vg_blocks *blocks; /* for each op */
     const bool *recompute; /* for each buffer: not stored across levels where that can be avoided; NULL = none */
     const bool *spill;     /* the same, but kept in host memory; NULL = none */
 };
@@ -30,7 +31,7 @@ enum vg_call_type { VG_CALL_OP, VG_CALL_READ, VG_CALL_WRITE, VG_CALL_SAVE, VG_CA
     VG_CALL_LOAD /* in programs only */ };
 
 /* One thing to do.  Rows are of the op's output value (OP), of an input or output of the net (READ, WRITE: all inputs that
- * depend on the frame, states behind the others; all such outputs), or of the buffer (SAVE: the window's last rows to the
+ * depend on the frame; all such outputs), or of the buffer (SAVE: the window's last rows to the
  * carry store; RESTORE: back to the window's begin; SPILL, FETCH: from the window to host memory, and from there). */
 struct vg_call {
     enum vg_call_type type;

@@ -129,12 +129,17 @@ enum vgk_status vg_map_fill(const struct vg_plan *p, char *section, int input, c
     return vg_copy(p, &src, to, err);
 }
 
-/* Positions [begin, end) of the frame in a state. */
+/* Positions [begin, end) of the frame in a state's axis. */
+static void span(const struct vg_input_size *size, int axis, int64_t begin, int64_t end, int64_t at[2])
+{
+    at[0] = begin * size->num[axis] / size->den[axis];
+    at[1] = end * size->num[axis] / size->den[axis];
+}
+
 static void cut(struct vgk_tensor *t, const struct vg_input_size *size, int axis, int64_t begin, int64_t end)
 {
     if (size->axis[axis] >= 0)
-        *t = vgk_tensor_slice(t, size->axis[axis], begin * size->num[axis] / size->den[axis],
-                              (end - begin) * size->num[axis] / size->den[axis], 1);
+        *t = vgk_tensor_slice(t, size->axis[axis], begin, end - begin, 1);
 }
 
 static struct vgk_tensor state_at(const struct vg_plan *p, char *section, int i, int which)
@@ -144,29 +149,51 @@ static struct vgk_tensor state_at(const struct vg_plan *p, char *section, int i,
     return t;
 }
 
-enum vgk_status vg_state_read(const struct vg_plan *p, char *section, int i, int which, int column, int row,
+enum vgk_status vg_state_read(const struct vg_plan *p, char *section, int i, int which, int column, int row, int64_t begin,
                               const struct vgk_tensor *to, struct vgk_error *err)
 {
     const struct vg_input_size *size = &p->model->roles.inputs[p->model->roles.states[i].input].size;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
     struct vgk_tensor t = state_at(p, section, i, which);
-    cut(&t, size, VG_X, x->origin[column], x->origin[column] + x->tile);
-    cut(&t, size, VG_Y, y->origin[row], y->origin[row] + y->tile);
+    int64_t at[2];
+    span(size, VG_X, x->origin[column], x->origin[column] + x->tile, at);
+    cut(&t, size, VG_X, at[0], at[1]);
+    if (size->axis[VG_Y] >= 0) {
+        span(size, VG_Y, y->origin[row], y->origin[row] + y->tile, at);
+        cut(&t, size, VG_Y, at[0] + begin, at[0] + begin + to->dim[size->axis[VG_Y]]);
+    }
     return vg_copy(p, &t, to, err);
 }
 
 /* What a tile owns; the last one the padding behind the frame, too. */
 static int64_t core_end(const struct vg_axis *a, int i) { return i == a->n - 1 ? extent(a) : a->cut[i + 1]; }
 
-enum vgk_status vg_state_write(const struct vg_plan *p, char *section, int i, int which, int column, int row,
+/* The part of `from`, positions from `begin` on of the tile, that tile k owns, and where it belongs; false: none of it. */
+static bool cut_core(struct vgk_tensor *state, struct vgk_tensor *from, const struct vg_input_size *size, int axis,
+                     const struct vg_axis *a, int k, int64_t begin)
+{
+    int64_t core[2], tile[2], end;
+    if (size->axis[axis] < 0)
+        return true;
+    span(size, axis, a->cut[k], core_end(a, k), core);
+    span(size, axis, a->origin[k], a->origin[k], tile);
+    begin += tile[0];
+    end = begin + from->dim[size->axis[axis]];
+    core[0] = core[0] > begin ? core[0] : begin;
+    core[1] = core[1] < end ? core[1] : end;
+    if (core[0] >= core[1])
+        return false;
+    cut(state, size, axis, core[0], core[1]);
+    cut(from, size, axis, core[0] - begin, core[1] - begin);
+    return true;
+}
+
+enum vgk_status vg_state_write(const struct vg_plan *p, char *section, int i, int which, int column, int row, int64_t begin,
                                const struct vgk_tensor *from, struct vgk_error *err)
 {
     const struct vg_input_size *size = &p->model->roles.inputs[p->model->roles.states[i].input].size;
-    const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
     struct vgk_tensor t = state_at(p, section, i, which), core = *from;
-    cut(&t, size, VG_X, x->cut[column], core_end(x, column));
-    cut(&t, size, VG_Y, y->cut[row], core_end(y, row));
-    cut(&core, size, VG_X, x->cut[column] - x->origin[column], core_end(x, column) - x->origin[column]);
-    cut(&core, size, VG_Y, y->cut[row] - y->origin[row], core_end(y, row) - y->origin[row]);
-    return vg_copy(p, &core, &t, err);
+    bool any = cut_core(&t, &core, size, VG_X, &p->grid.x, column, 0) &&
+               cut_core(&t, &core, size, VG_Y, &p->grid.y, row, begin);
+    return any ? vg_copy(p, &core, &t, err) : VGK_OK;
 }

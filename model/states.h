@@ -34,11 +34,11 @@ enum vgk_status vg_states_lay_out(const struct vg_model *, const struct vg_grid 
                                   struct vgk_error *);
 void vg_states_free(struct vg_states *);
 
-/* The tile's part of state i: to the net's input `to`, and from the net's output `from` (its core only).  which: the
- * copy. */
-enum vgk_status vg_state_read(const struct vg_plan *, char *section, int i, int which, int column, int row,
+/* The tile's part of state i: to the net's input `to`, and from the net's output `from` (its core only), which are those of
+ * their rows that begin at `begin`.  which: the copy. */
+enum vgk_status vg_state_read(const struct vg_plan *, char *section, int i, int which, int column, int row, int64_t begin,
                               const struct vgk_tensor *to, struct vgk_error *);
-enum vgk_status vg_state_write(const struct vg_plan *, char *section, int i, int which, int column, int row,
+enum vgk_status vg_state_write(const struct vg_plan *, char *section, int i, int which, int column, int row, int64_t begin,
                                const struct vgk_tensor *from, struct vgk_error *);
 
 /* The values that lie in the section, each over its plane. */

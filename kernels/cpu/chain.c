@@ -49,7 +49,7 @@ static bool make(struct vgk_device *dev, const struct vgk_op *op, struct job *jo
     struct vgk_loop *l = &job->loop;
     vgk_loop_init(l, n, t);
     int last = l->rank - 1;
-    if (last && l->dim[last] <= VGK_SHORT_ROW && vgk_tensor_count(op->out)) {
+    if (last && l->rows && l->dim[last] && l->dim[last] <= VGK_SHORT_ROW) {
         job->n = l->dim[last];
         for (int i = 0; i < n; i++)
             job->step[i] = l->stride[i][last];

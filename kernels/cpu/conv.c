@@ -144,7 +144,7 @@ static void flatten(struct vgk_conv_plan *p)
 
 /* Winograd, where it pays, by channels and kernel only: if a tile of a frame took another method than the frame, its
  * bits would differ. */
-static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro)
+static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro, int above)
 {
     int by = (p->kh + 2) / 3, bx = (p->kw + 2) / 3;
     bool plain = by == 1 && bx == 1;
@@ -153,6 +153,7 @@ static bool plan_winograd(struct vgk_conv_plan *p, const struct vgk_micro *micro
         (plain ? p->cin : p->cout) < 8 || (int64_t)p->cin * p->cout * by * bx > WINOGRAD_MOST_WEIGHTS)
         return false;
     p->method = VGK_CONV_WINOGRAD;
+    p->above = above;
     p->blocks_y = by;
     p->blocks_x = bx;
     choose_width(p, micro, 1);
@@ -300,7 +301,7 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
     } else {
         double direct = choose_width(&p, micro, p.dx == 1 ? FOLD_MOST : 1);
         if (!plan_thin(&p, kernels_of(dev), direct) &&
-            (dev->exact_products || c->exact_products || !plan_winograd(&p, micro))) {
+            (dev->exact_products || c->exact_products || !plan_winograd(&p, micro, c->above))) {
             p.method = VGK_CONV_DIRECT;
             flatten(&p);
             choose_width(&p, micro, p.dx == 1 ? FOLD_MOST : 1);
@@ -322,7 +323,7 @@ static enum vgk_status plan(const struct vgk_device *dev, const struct vgk_op *o
     if (p.od < 1 || p.oh < 1 || p.ow < 1 || p.batch < 1) {
         p.units = 0;
     } else if (p.method == VGK_CONV_WINOGRAD) {
-        int m = VGK_WINOGRAD_OUT, down = (p.oh + m - 1) / m, across = (p.ow + m - 1) / m;
+        int m = VGK_WINOGRAD_OUT, down = (p.oh + p.above + m - 1) / m, across = (p.ow + m - 1) / m;
         bool plain = p.blocks_y == 1 && p.blocks_x == 1;
         p.units_y = plain ? 1 : down;
         p.units_x = ((plain ? down : 1) * across + p.tiles - 1) / p.tiles;

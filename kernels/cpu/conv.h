@@ -70,6 +70,7 @@ struct vgk_conv_plan {
     /* Winograd: tiles of a unit (of one row of them if the kernel has several blocks), blocks of the kernel on each
      * axis, transformed inputs from a tile to the next, and in one row of blocks of a unit. */
     int tiles, blocks_y, blocks_x, inputs_apart, inputs_row;
+    int above; /* rows of the first tiles that lie above the output */
     const struct vgk_bf16 *product;
     int halves;
 

@@ -164,13 +164,13 @@ EACH_ACT(OUTPUT)
 #define OUTPUT_ENTRY(NAME, ACT) [ACT] = output_##NAME,
 static output_fn *const outputs_by_act[] = {EACH_ACT(OUTPUT_ENTRY)};
 
-/* The N x N pixels from (y, x) on into patch, padded.  Rows behind the padding, which only rounding could tell of, are
- * zeros: a band of the frame does not have what a reflection would put there. */
+/* The N x N pixels from (y, x) on into patch, padded.  Rows above and behind the padding, which only rounding could tell
+ * of, are zeros: a band of the frame does not have what a reflection would put there. */
 static void copy_patch(const struct vgk_conv_plan *p, const float *in, int y, int x, float *patch)
 {
     int end = p->oh - p->top + p->kh - 1;
     for (int i = 0; i < N; i++, patch += N * p->cin) {
-        int iy = y + i < end ? vgk_conv_source(y + i, p->h, p->pad_mode) : -1;
+        int iy = y + i >= -p->top && y + i < end ? vgk_conv_source(y + i, p->h, p->pad_mode) : -1;
         if (iy < 0)
             memset(patch, 0, sizeof *patch * N * (size_t)p->cin);
         else
@@ -202,7 +202,8 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
 {
     const struct vgk_conv_plan *p = &j->plan;
     const struct vgk_micro *micro = &VGK_SET(vgk_micro);
-    int across = (p->ow + M - 1) / M, down = (p->oh + M - 1) / M, ux = unit % p->units_x, uy = unit / p->units_x % p->units_y;
+    int across = (p->ow + M - 1) / M, down = (p->oh + p->above + M - 1) / M;
+    int ux = unit % p->units_x, uy = unit / p->units_x % p->units_y;
     int image = unit / p->units_x / p->units_y, t0 = uy * across + ux * p->tiles;
     int end = p->units_y == 1 ? across * down : (uy + 1) * across, t1 = t0 + p->tiles < end ? t0 + p->tiles : end;
     const float *in = j->in + image * p->in.n;
@@ -216,7 +217,7 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
             /* Inputs that tiles share are three pixels apart. */
             int k = i / p->inputs_apart < t1 - t0 ? i / p->inputs_apart : t1 - t0 - 1;
             int x = (t0 + k) % across * M + vgk_winograd_tap(i - k * p->inputs_apart, p->kw) - p->left;
-            int y = (t0 + k) / across * M + vgk_winograd_tap(b, p->kh) - p->top;
+            int y = (t0 + k) / across * M - p->above + vgk_winograd_tap(b, p->kh) - p->top;
             transform_patch(p, in, y, x, patch, v + b * row + (ptrdiff_t)i * p->cin, vs);
         }
 
@@ -242,14 +243,14 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
         int c = i * p->nr;
         struct epilogue e = {j->scale + c, j->shift + c, j->slope + c, p->alpha, p->beta, p->residual_before_act};
         for (int t = t0; t < t1; t++) {
-            int y = t / across * M, x = t % across * M;
+            int first = t / across * M - p->above, y = first > 0 ? first : 0, x = t % across * M;
             struct tile a = {
-                .half = half + (t - t0) * half_tile,
+                .half = half + (t - t0) * half_tile + (y - first) * VL,
                 .out = j->out + image * p->out.n + y * p->out.y + x * p->out.x + c,
                 .res = p->residual ? j->res + image * p->res.n + y * p->res.y + x * p->res.x + c : NULL,
                 .out_stride = p->out,
                 .res_stride = p->res,
-                .rows = p->oh - y < M ? p->oh - y : M,
+                .rows = (p->oh - first < M ? p->oh - first : M) - (y - first),
                 .columns = p->ow - x < M ? p->ow - x : M,
                 .channels = p->cout - c < p->nr ? p->cout - c : p->nr,
             };

@@ -143,7 +143,7 @@ static void fixture(const char *folder, const char *name, struct vgk_device *cpu
     char path[2048];
     struct vg_graph *g = NULL;
     struct vg_arena *arena = vg_arena_new(0);
-    struct vg_input_size sizes[MAX_IO];
+    struct vg_input_size sizes[MAX_IO] = {{0}};
     struct vgk_error err = {{0}};
     snprintf(path, sizeof path, "%s/%s.onnx", folder, name);
     enum vgk_status s = vg_onnx_load(path, &g, &err);

@@ -31,7 +31,7 @@ check_frames (GstHarness *h, const GstVideoInfo *info, guint n, guint pad, gbool
   }
 }
 
-/* Random sizes, formats, tiles, overlaps, blends and memory layouts. */
+/* Random sizes, formats, tiles, overlaps, blends and memory layouts; put together (missing-tile=previous) or not. */
 GST_START_TEST (test_random)
 {
   GRand *rand = g_rand_new_with_seed (11);
@@ -46,9 +46,9 @@ GST_START_TEST (test_random)
     gint th = g_rand_int_range (rand, 0, 3) ? MAX (oy, 0) + 2 + g_rand_int_range (rand, 0, 80) : 0;
     guint pad = g_rand_int_range (rand, 0, 2) ? g_rand_int_range (rand, 1, 40) : 0;
     GstVideoInfo info = frames_info (format, w, h);
-    gchar *line = g_strdup_printf (
-        "vidgenchunk tile-width=%d tile-height=%d overlap-x=%d overlap-y=%d ! %svidgenstitch blend=%s", tw, th, ox, oy,
-        mid, blends[g_rand_int_range (rand, 0, 3)]);
+    gchar *line = g_strdup_printf ("vidgenchunk tile-width=%d tile-height=%d overlap-x=%d overlap-y=%d ! %s"
+                                   "vidgenstitch blend=%s missing-tile=%s",
+        tw, th, ox, oy, mid, blends[g_rand_int_range (rand, 0, 3)], g_rand_boolean (rand) ? "previous" : "error");
     gchar *what = g_strdup_printf ("%s of %dx%d %s, padded %u", line, w, h, format, pad);
     GstHarness *harness = frames_harness (line, frames_caps (format, w, h), NULL);
 
@@ -281,6 +281,93 @@ GST_START_TEST (test_one_tile)
 
 GST_END_TEST;
 
+static gboolean
+copy_tile_meta (GstBuffer *tile, GstMeta **meta, gpointer to)
+{
+  GstMetaTransformCopy whole = {FALSE, 0, -1};
+
+  if ((*meta)->info->api == g_type_from_name ("GstVidgenTileMetaAPI"))
+    (*meta)->info->transform_func (to, *meta, tile, _gst_meta_transform_copy, &whole);
+  return TRUE;
+}
+
+typedef struct
+{
+  gint changed, n; /* which tile becomes another one, -1 = none; tiles so far */
+} Change;
+
+static GstPadProbeReturn
+change_tile (GstPad *pad, GstPadProbeInfo *info, gpointer user_data)
+{
+  Change *change = user_data;
+  GstBuffer *tile = GST_PAD_PROBE_INFO_BUFFER (info), *own;
+  GstVideoFrame to, from;
+  GstVideoInfo video;
+  GstCaps *caps;
+
+  if (change->n++ != change->changed)
+    return GST_PAD_PROBE_OK;
+  caps = gst_pad_get_current_caps (pad);
+  fail_unless (gst_video_info_from_caps (&video, caps));
+  gst_caps_unref (caps);
+  own = gst_buffer_new_allocate (NULL, GST_VIDEO_INFO_SIZE (&video), NULL);
+  fail_unless (gst_video_frame_map (&to, &video, own, GST_MAP_WRITE));
+  fail_unless (gst_video_frame_map (&from, &video, tile, GST_MAP_READ));
+  fail_unless (gst_video_frame_copy (&to, &from));
+  for (gint x = 0; x < video.width; x++)
+    ((guint8 *) GST_VIDEO_FRAME_PLANE_DATA (&to, 0))[10 * GST_VIDEO_FRAME_PLANE_STRIDE (&to, 0) + x] ^= 0x5a;
+  gst_video_frame_unmap (&from);
+  gst_video_frame_unmap (&to);
+  /* The tile's place, not where its pixels were. */
+  gst_buffer_foreach_meta (tile, copy_tile_meta, own);
+  gst_buffer_unref (tile);
+  GST_PAD_PROBE_INFO_DATA (info) = own;
+  return GST_PAD_PROBE_OK;
+}
+
+/* A frame of which all tiles come back as they went is its source, which is writable again; with one other tile, first or
+ * last, it is put together as it is where stitch always does that. */
+GST_START_TEST (test_untouched)
+{
+  static const gchar *taken[] = {"RGB", "I420", "NV12", "YUY2"};
+  static const gint changed[] = {-1, 0, 5};
+  static const gchar *lines[] = {
+      "vidgenchunk tile-width=64 tile-height=64 overlap-x=8 overlap-y=8 ! identity ! vidgenstitch name=s blend=linear",
+      "vidgenchunk tile-width=64 tile-height=64 overlap-x=8 overlap-y=8 ! identity ! vidgenstitch name=s blend=linear "
+      "missing-tile=previous"};
+
+  for (guint f = 0; f < G_N_ELEMENTS (taken); f++)
+    for (guint c = 0; c < G_N_ELEMENTS (changed); c++)
+      for (guint padded = 0; padded < 2; padded++) {
+        GstVideoInfo info = frames_info (taken[f], 130, 92);
+        GstBuffer *out[2], *in[2];
+        gchar *text;
+
+        for (guint k = 0; k < 2; k++) {
+          GstHarness *h = frames_harness (lines[k], gst_video_info_to_caps (&info), NULL);
+          GstPad *pad = gst_element_get_static_pad (frames_get (h, "s"), "sink");
+          Change change = {changed[c], 0};
+
+          gst_pad_add_probe (pad, GST_PAD_PROBE_TYPE_BUFFER, change_tile, &change, NULL);
+          gst_object_unref (pad);
+          in[k] = frames_new (&info, 7, padded ? 9 : 0, FALSE);
+          fail_unless_equals_int (gst_harness_push (h, in[k]), GST_FLOW_OK);
+          out[k] = gst_harness_pull (h);
+          fail_unless (out[k] && change.n == 6, "%d tiles", change.n);
+          gst_harness_teardown (h);
+        }
+        text = frames_differ (&info, out[0], out[1]);
+        fail_unless (!text, "%s, tile %d: %s", taken[f], changed[c], text);
+        fail_unless ((out[0] == in[0]) == (changed[c] < 0 && !padded), "%s, tile %d", taken[f], changed[c]);
+        fail_unless (out[1] != in[1]);
+        fail_unless (gst_buffer_is_writable (out[0]) && gst_buffer_is_all_memory_writable (out[0]), "%s", taken[f]);
+        gst_buffer_unref (out[0]);
+        gst_buffer_unref (out[1]);
+      }
+}
+
+GST_END_TEST;
+
 /* Each tile mirrored in its place: the picture is computed here, pixel by pixel, from the geometry alone. */
 GST_START_TEST (test_mirrored_tiles)
 {
@@ -420,6 +507,7 @@ identity_suite (void)
   tcase_add_test (tc, test_between);
   tcase_add_test (tc, test_in_place);
   tcase_add_test (tc, test_one_tile);
+  tcase_add_test (tc, test_untouched);
   tcase_add_test (tc, test_mirrored_tiles);
   tcase_add_test (tc, test_unshareable);
   tcase_add_test (tc, test_own_map);

@@ -386,6 +386,7 @@ static void shapes(void)
             continue;
         done++;
         l.op.p.conv.pad_mode = mode;
+        l.op.p.conv.above = kit_int(0, 5);
         random_epilogue(&l);
         check(&l, &s);
         layer_free(&l);
@@ -413,6 +414,7 @@ static void large_kernels(void)
         for (int a = 0; a < 2; a++)
             if (l.op.p.conv.pad_mode == VGK_PAD_REFLECT && s.kernel[a] / 2 >= (a ? s.w : s.h))
                 l.op.p.conv.pad_mode = VGK_PAD_EDGE;
+        l.op.p.conv.above = kit_int(0, 5);
         random_epilogue(&l);
         expect(vgk_cpu_conv.need(&device[0], &l.op, &need, NULL) == VGK_OK && need.lattice[1] == 6);
         check(&l, &s);
@@ -556,7 +558,8 @@ static void positions(void)
         l.in[5].type = VGK_NONE;
         struct vgk_conv *c = &l.op.p.conv;
         int oy, ox, y0 = -1, x0 = -1;
-        for (oy = kit_int(0, 7) * (winograd ? 6 : 1) + winograd * 6; y0 < 0; oy += winograd ? 6 : 1)
+        c->above = kit_int(0, 5); /* the part begins with a block */
+        for (oy = kit_int(0, 7) * (winograd ? 6 : 1) + winograd * (6 - c->above); y0 < 0; oy += winograd ? 6 : 1)
             y0 = oy * c->stride[0] - c->pad_begin[0];
         for (ox = kit_int(0, 11) * (winograd ? 6 : 1) + winograd * 6; x0 < 0; ox += winograd ? 6 : 1)
             x0 = ox * c->stride[1] - c->pad_begin[1];

@@ -197,7 +197,7 @@ static void measured(void)
 /* --- tiles --- */
 
 struct tally {
-    int equal, direct, refused, several;
+    int equal, direct, refused, several, above;
 };
 
 /* A frame in tiles of about this size against the frame whole, made of the same kind of products. */
@@ -242,6 +242,11 @@ static void tile(const char *name, struct vg_model *m, struct vgk_device *device
                 chroma == 2 ? "I420" : "RGB", x->n, y->n, x->tile, y->tile, info->direct ? "direct" : "blocks", at, a.bytes);
         tally->equal += at == a.bytes;
         tally->direct += info->direct;
+        for (int i = 0; i < plan->program->n_steps && y->n > 1; i++)
+            if (plan->program->steps[i].op.kind == VGK_OP_CONV && plan->program->steps[i].op.p.conv.above) {
+                tally->above++;
+                break;
+            }
         tally->several += x->n * y->n > 1;
     }
     free(in.data);
@@ -274,6 +279,28 @@ static void random_tiles(void)
     printf("random nets: %d equal, %d of them in several tiles, %d with direct products, %d refused\n", t.equal, t.several,
            t.direct, t.refused);
     expectf(t.several >= 60, "%d", t.several);
+}
+
+/* So many rows that the blocks of a layer begin above those of the layer before. */
+static void high_frames(void)
+{
+    struct tally t = {0};
+    struct vgk_error err = {{0}};
+    for (int i = 0; i < 8; i++) {
+        struct nets n;
+        kit_seed((uint64_t)(80 + i));
+        nets_begin(&n, 3);
+        int x = 0;
+        for (int k = 0; k < 4; k++)
+            x = nets_conv(&n, x, (struct nets_conv){.out = 9, .kernel = k == i % 4 ? 5 : 3});
+        struct vg_model *m = nets_end(&n, nets_conv(&n, x, (struct nets_conv){.out = 3, .kernel = 3}), &err);
+        expectf(m, "%s", err.text);
+        if (!m)
+            continue;
+        tile("high", m, cpu, kit_int(40, 80), kit_int(310, 400), 0, kit_int(100, 180), VGK_FRAME_PACKED, &t);
+        vg_model_unref(&m);
+    }
+    expectf(t.equal == 8 && t.several == 8 && t.above == 8, "%d, %d, %d", t.equal, t.several, t.above);
 }
 
 static void shipped_tiles(void)
@@ -309,6 +336,7 @@ int main(int argc, char **argv)
     run(by_hand);
     run(measured);
     run(random_tiles);
+    run(high_frames);
     run(shipped_tiles);
     vgk_cpu.close(&cpu);
     vgk_cpu.close(&exact_cpu);

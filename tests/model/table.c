@@ -118,8 +118,8 @@ int main(int argc, char **argv)
     printf("# Models, and what is computed of them\n\n"
            "Made by `tests/model/table.c`, which fails when a row does not hold.  Time: frames that a run takes and gives, if not\n"
            "one.  Halo: input pixels around a piece that its values depend on, left, top, right, bottom.  Bytes: all that a run\n"
-           "takes at %d x %d, predicted and counted by the allocator to the byte, for the whole frame and in 6 bands (for\n"
-           "models of one picture without states).  \"= whole\": the same bytes as the whole frame, over %d windows where there are states.\n\n"
+           "takes at %d x %d, predicted and counted by the allocator to the byte, for the whole frame and in 6 bands.\n"
+           "\"= whole\": the same bytes as the whole frame, over %d windows where there are states.\n\n"
            "| model | time | scale | align | halo | bytes, whole | bytes, bands | bands | tiles |\n"
            "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n", WIDTH, HEIGHT, STEPS);
     char others[1024] = "", folder[1024], path[1400];

@@ -184,7 +184,8 @@ struct tally {
     int equal, several, refused;
 };
 
-/* A clip in tiles of about this size against the clip whole, made of the same kind of products. */
+/* A clip in tiles of about this size, or (tile_width 0) in so many bands, against the clip whole, made of the same kind of
+ * products. */
 static void tile(const char *name, struct vg_model *m, struct vgk_device *device, int width, int height, int tile_width,
                  int tile_height, int steps, enum vgk_frame_layout layout, struct tally *tally)
 {
@@ -194,7 +195,8 @@ static void tile(const char *name, struct vg_model *m, struct vgk_device *device
                                       .chroma_x = chroma,
                                       .chroma_y = chroma,
                                       .tile_width = tile_width,
-                                      .tile_height = tile_height,
+                                      .tile_height = tile_width ? tile_height : 0,
+                                      .bands = tile_width ? 0 : tile_height,
                                       .overlap_x = -1,
                                       .overlap_y = -1,
                                       .max_bytes = (size_t)1 << 30};
@@ -233,8 +235,8 @@ static void tile(const char *name, struct vg_model *m, struct vgk_device *device
                 worst = d > worst ? d : worst;
                 first = d && first < 0 ? k : first;
             }
-        expectf(!wrong, "%s %dx%d (%s) in %dx%d tiles of %dx%d, %s: %d bytes differ by up to %d, first in frame %d",
-                name, width, height, chroma == 2 ? "I420" : "RGB", x->n, y->n, x->tile, y->tile,
+        expectf(!wrong, "%s %dx%d (%s) in %dx%d tiles of %dx%d, %d bands, %s: %d bytes differ by up to %d, first in frame %d",
+                name, width, height, chroma == 2 ? "I420" : "RGB", x->n, y->n, x->tile, y->tile, info->bands,
                 info->direct ? "direct" : "blocks", wrong, worst, first);
         tally->equal += !wrong;
         tally->several += x->n * y->n > 1;
@@ -268,6 +270,26 @@ static void tiles(void)
                  k % 2 ? VGK_FRAME_I420 : VGK_FRAME_PACKED, &t);
         printf("%s: %d equal, %d of them in several tiles, %d refused\n", names[i], t.equal, t.several, t.refused);
         expectf(t.equal >= sizes - 2 && t.several >= sizes / 2 - 1, "%s: %d, %d", names[i], t.equal, t.several);
+        vg_model_unref(&m);
+    }
+}
+
+/* Windows and states come and go by rows. */
+static void bands(void)
+{
+    static const char *const names[] = {"fastdvd_w5",    "convgru",        "vsr_x2",       "ifnet",
+                                        "causal3d_full", "causal3d_chunk", "warp16_border"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct vg_model *m = nets_shipped(folder, names[i]);
+        struct tally t = {0, 0, 0};
+        if (!m)
+            continue;
+        kit_seed(40 + i);
+        const int counts = SANITIZED ? 3 : 8;
+        for (int k = 0; k < counts; k++)
+            tile(names[i], m, k % 2 ? cpu : exact_cpu, 4 * kit_int(9, 14), 4 * kit_int(12, 20), 0, 2 + 2 * k, 5,
+                 k % 2 ? VGK_FRAME_I420 : VGK_FRAME_PACKED, &t);
+        expectf(t.equal == counts, "%s: %d equal, %d refused", names[i], t.equal, t.refused);
         vg_model_unref(&m);
     }
 }
@@ -607,6 +629,7 @@ int main(int argc, char **argv)
     run(between);
     run(resets);
     run(tiles);
+    run(bands);
     run(fifty_steps);
     vgk_cpu.close(&cpu);
     vgk_cpu.close(&exact_cpu);

@@ -393,7 +393,8 @@ enum vgk_status nets_open(struct nets_run *r, struct vg_model *m, struct vgk_dev
                           const struct nets_how *how, struct vgk_error *err)
 {
     struct vg_net *net = NULL;
-    struct vg_program_request request = {m->frame_output, how->bands, how->recompute, 0, how->spill, how->stream};
+    struct vg_program_request request = {m->frame_output, how->bands, how->recompute, 0, how->spill, how->stream,
+                                         false, how->rows ? how->rows : height};
     *r = (struct nets_run){.plan = {.model = m, .backend = &vgk_cpu, .device = cpu, .direct = how->exact}};
     enum vgk_status s = whole_axis(&m->summary, width, m->summary.align_x, &r->plan.grid.x, err);
     if (!s)

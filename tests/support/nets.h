@@ -77,6 +77,7 @@ struct nets_how {
     int bands;
     const bool *recompute, *spill;
     bool unfused, exact, stream;
+    int rows; /* of the frame that this is a tile of; 0 = it is the frame */
 };
 struct nets_run {
     struct vg_plan plan;
