@@ -63,7 +63,7 @@ struct vgk_backend {
     const char *name; /* "cpu" */
     bool half;        /* likes activations in f16, and reads and writes frames from and to such tensors */
     bool chains;      /* takes VGK_OP_CHAIN */
-    bool gates;       /* takes VGK_ACT_GATE */
+    bool gates;       /* takes VGK_ACT_GATE and VGK_ACT_QUANTA */
     size_t cache;     /* bytes: what one op leaves to the next is read faster where it is less; 0: not to be reckoned with */
     /* Whether open would find the device; takes nothing of it.  NULL: always. */
     enum vgk_status (*look)(const struct vgk_device_options *, struct vgk_error *);

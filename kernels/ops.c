@@ -25,7 +25,7 @@ bool vgk_op_is_link(const struct vgk_op *op)
         [VGK_RELU] = true, [VGK_LEAKY_RELU] = true, [VGK_SIGMOID] = true, [VGK_TANH] = true, [VGK_CLIP] = true,
         [VGK_ELU] = true, [VGK_HARD_SIGMOID] = true, [VGK_HARD_SWISH] = true, [VGK_SILU] = true, [VGK_GELU_ERF] = true,
         [VGK_GELU_TANH] = true, [VGK_NEG] = true, [VGK_ABS] = true, [VGK_SQRT] = true, [VGK_RECIPROCAL] = true,
-        [VGK_EXP] = true,
+        [VGK_EXP] = true, [VGK_QUANTA] = true,
     };
     if (op->kind == VGK_OP_BINARY) {
         enum vgk_binary_fn fn = op->p.binary.fn;

@@ -57,7 +57,9 @@ enum vgk_unary_fn {
     VGK_SIN, VGK_COS, VGK_FLOOR, VGK_CEIL, VGK_ROUND /* half to even */, VGK_SIGN, VGK_NOT, VGK_IS_NAN,
     VGK_IS_INF /* alpha, beta != 0: negative, positive ones count */, VGK_CELU /* alpha */,
     VGK_SELU /* alpha, beta = gamma */, VGK_THRESHOLDED_RELU /* alpha */, VGK_SOFTSIGN,
-    VGK_SHRINK /* alpha = lambda, beta = bias */, VGK_SWISH /* alpha */, VGK_TAN, VGK_ASIN, VGK_ACOS, VGK_ATAN,
+    VGK_SHRINK /* alpha = lambda, beta = bias */, VGK_SWISH /* alpha */,
+    VGK_QUANTA /* to 8 bits and back: a multiple of alpha, from beta (whole) to beta + 255 times; NaN stays */,
+    VGK_TAN, VGK_ASIN, VGK_ACOS, VGK_ATAN,
     VGK_SINH, VGK_COSH, VGK_ASINH, VGK_ACOSH, VGK_ATANH,
 };
 struct vgk_unary {
@@ -123,7 +125,7 @@ enum vgk_act { VGK_ACT_NONE, VGK_ACT_RELU, VGK_ACT_LEAKY_RELU /* alpha */, VGK_A
     /* Of convolutions only: */
     VGK_ACT_ELU /* alpha */, VGK_ACT_HARD_SIGMOID /* alpha, beta */, VGK_ACT_HARD_SWISH, VGK_ACT_GELU_ERF,
     VGK_ACT_GELU_TANH,
-    VGK_ACT_GATE /* alpha; only for backends that say `gates` */ };
+    VGK_ACT_QUANTA /* alpha, beta; only for backends that say `gates`, as */, VGK_ACT_GATE /* alpha */ };
 #define VGK_ACTS (VGK_ACT_GATE + 1)
 #define VGK_CONV_INPUTS 8 /* with the weights' scale and zero point */
 struct vgk_conv {

@@ -268,9 +268,9 @@ void vg_net_sweep(struct vg_net *net)
 enum vgk_status vg_net_fuse(struct vg_net *net)
 {
     static bool (*const passes[])(struct vg_net *, int) = {
-        vg_match_norm, vg_match_group_norm, vg_match_product, vg_match_attention, vg_match_matmul, vg_match_copy,
-        fuse_pad, fuse_gain, fuse_norm_gain, vg_match_norm_gain, fuse_act, fuse_residual, fuse_norm_residual,
-        vg_net_find_warp,
+        vg_match_norm, vg_match_group_norm, vg_match_product, vg_match_quanta, vg_match_attention, vg_match_matmul,
+        vg_match_copy, fuse_pad, fuse_gain, fuse_norm_gain, vg_match_norm_gain, fuse_act, fuse_residual,
+        fuse_norm_residual, vg_net_find_warp,
     };
     for (bool again = true; again;) {
         again = false;

@@ -12,7 +12,8 @@
 enum vgk_status vg_net_fuse(struct vg_net *);
 
 /* For backends that take it: (c + r) * (sigmoid(c) - k), c a convolution's result that nothing else reads, is computed by
- * the convolution (VGK_ACT_GATE).  The result is the same to the bit. */
+ * the convolution (VGK_ACT_GATE), and so is the rounding of its result (VGK_ACT_QUANTA).  The result is the same to the
+ * bit. */
 void vg_net_gate(struct vg_net *);
 
 /* For backends that take them: trees of unary and binary ops between other ops become chains (struct vgk_chain), which

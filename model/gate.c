@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* SPAN's attention without parameters: as a chain it is another pass over three pictures. */
+/* What convolutions do on the side: SPAN's attention without parameters, which as a chain is another pass over three
+ * pictures, and the rounding of quantised nets. */
 #include "fuse.h"
 #include "match.h"
 
@@ -37,10 +38,31 @@ static bool gate(struct vg_net *net, struct vg_net_op *op, int side)
     return true;
 }
 
+/* A convolution whose result is rounded; that quanta begin at 0 says that what is below is cut off, too. */
+static void quanta(struct vg_net *net, struct vg_net_op *op)
+{
+    struct vg_net_op *conv = sole_producer(net, &op->in[0]);
+    if (!conv || conv->op.kind != VGK_OP_CONV || !whole_out(net, conv))
+        return;
+    struct vg_net_op fused = *conv;
+    struct vgk_conv *c = &fused.op.p.conv;
+    bool added = conv->in[RESIDUAL].value >= 0, cut = c->act == VGK_ACT_RELU && op->op.p.unary.beta >= 0;
+    if (c->act == VGK_ACT_NONE)
+        c->residual_before_act = added;
+    else if (!cut || (added && !c->residual_before_act))
+        return;
+    c->act = VGK_ACT_QUANTA;
+    c->alpha = op->op.p.unary.alpha;
+    c->beta = op->op.p.unary.beta;
+    replace(conv, op, &fused);
+}
+
 void vg_net_gate(struct vg_net *net)
 {
     for (int i = 0; i < net->n_ops; i++) {
         struct vg_net_op *op = &net->ops[i];
+        if (!op->dead && is_unary(op, VGK_QUANTA))
+            quanta(net, op);
         if (!op->dead && is_binary(op, VGK_MUL) && !gate(net, op, 0))
             gate(net, op, 1);
     }

@@ -21,6 +21,8 @@ bool vg_match_scalar(const struct vg_net *net, const struct vg_operand *o, doubl
     case VGK_F64: *x = *(const double *)o->t.data; return true;
     case VGK_I64: *x = (double)*(const int64_t *)o->t.data; return true;
     case VGK_I32: *x = *(const int32_t *)o->t.data; return true;
+    case VGK_I8: *x = *(const int8_t *)o->t.data; return true;
+    case VGK_U8: *x = *(const uint8_t *)o->t.data; return true;
     default: return false;
     }
 }
@@ -242,6 +244,61 @@ bool vg_match_matmul(struct vg_net *net, int i)
         return true;
     }
     return false;
+}
+
+/* --- quantised activations --- */
+
+/* Scale and zero point, one of each; 0 where there is no zero point. */
+static bool quantised_by(const struct vg_net *net, const struct vg_net_op *op, float *scale, float *zero)
+{
+    *zero = 0;
+    return is_scalar(net, &op->in[1], scale) && (op->in[2].value < 0 || is_scalar(net, &op->in[2], zero));
+}
+
+/* Exporters give each reader of a value a pair of its own: those of op read what an equal op before it made. */
+static void read_the_first(struct vg_net *net, int i)
+{
+    struct vg_net_op *op = &net->ops[i];
+    int was = op->out.value, reads = 0;
+    for (int k = i + 1; k < net->n_ops; k++)
+        for (int n = 0; n < net->ops[k].n_in && !net->ops[k].dead; n++)
+            reads += same_operand(&net->ops[k].in[n], &op->out);
+    if (reads != vg_net_uses(net, was)) /* views, parts, outputs of the net */
+        return;
+    for (int j = 0; j < i; j++) {
+        const struct vg_net_op *first = &net->ops[j];
+        if (first->dead || !is_unary(first, VGK_QUANTA) || !same_operand(&first->in[0], &op->in[0]) ||
+            !whole_out(net, first) || memcmp(&first->op.p.unary, &op->op.p.unary, sizeof op->op.p.unary) ||
+            !same_dims(&first->out.t, &op->out.t) ||
+            memcmp(first->out.t.stride, op->out.t.stride, (size_t)op->out.t.rank * sizeof *op->out.t.stride))
+            continue;
+        for (int k = i + 1; k < net->n_ops; k++)
+            for (int n = 0; n < net->ops[k].n_in; n++)
+                if (net->ops[k].in[n].value == was) {
+                    net->ops[k].in[n].value = first->out.value;
+                    net->ops[k].in[n].offset = first->out.offset;
+                }
+        op->dead = true;
+        return;
+    }
+}
+
+/* To 8 bits and back, both by the same numbers: it is f32 all the way. */
+bool vg_match_quanta(struct vg_net *net, int i)
+{
+    struct vg_net_op *op = &net->ops[i], *down;
+    float scale, zero, other, other_zero;
+    if (op->op.kind != VGK_OP_DEQUANTIZE || !(down = producer(net, &op->in[0])) || down->op.kind != VGK_OP_QUANTIZE ||
+        !same_operand(&down->out, &op->in[0]) || !whole_out(net, down) || vgk_type_bits(down->out.t.type) != 8 ||
+        op->out.t.type != VGK_F32 || down->in[0].t.type != VGK_F32 || !quantised_by(net, down, &scale, &zero) ||
+        !quantised_by(net, op, &other, &other_zero) || scale != other || zero != other_zero || !(scale > 0))
+        return false;
+    float least = down->out.t.type == VGK_I8 ? -128 : 0;
+    op->op = (struct vgk_op){.kind = VGK_OP_UNARY, .p.unary = {VGK_QUANTA, scale, least - zero}};
+    op->in[0] = down->in[0];
+    op->n_in = 1;
+    read_the_first(net, i);
+    return true;
 }
 
 /* --- copies --- */

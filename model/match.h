@@ -16,6 +16,7 @@ bool vg_match_group_norm(struct vg_net *, int i); /* Reshape, InstanceNormalizat
 bool vg_match_norm_gain(struct vg_net *, int i);  /* layer or RMS norm -> Mul, Add */
 /* match.c */
 bool vg_match_product(struct vg_net *, int i);    /* SiLU, Swish, GELU */
+bool vg_match_quanta(struct vg_net *, int i);     /* QuantizeLinear, DequantizeLinear */
 bool vg_match_matmul(struct vg_net *, int i);     /* product of matrices -> Mul by a number, Add of a bias */
 bool vg_match_copy(struct vg_net *, int i);       /* copies of copies, there and back between types, into a part */
 /* match_attention.c */

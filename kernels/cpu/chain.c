@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Chains of unary and binary ops, and single ones by any strides: each piece of some hundred elements goes through all links
- * in the first cache.  A piece is elements of a row, or rows of a few (channels of a larger picture); what does not lie one
- * behind the other is gathered. */
+/* Chains of unary and binary ops, and single ones by any strides: each piece of some hundred elements goes through all
+ * links in the first cache.  A piece is elements of a row, or rows of a few (channels of a larger picture); what does not
+ * lie one behind the other is gathered. */
 #include "elements.h"
 #include "pointwise.h"
 

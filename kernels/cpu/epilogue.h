@@ -38,6 +38,7 @@ INLINE vf activate(const enum vgk_act act, vf v, const struct channels *c)
     case VGK_ACT_HARD_SWISH: return v * clamp01(v * (1.0f / 6) + 0.5f);
     case VGK_ACT_GELU_ERF: return vgelu_erf(v);
     case VGK_ACT_GELU_TANH: return vgelu_tanh(v);
+    case VGK_ACT_QUANTA: return vquanta(v, c->alpha, c->beta);
     case VGK_ACT_GATE: return v * (vsigmoid(v) + c->alpha);
     case VGK_ACT_NONE: break;
     }
@@ -60,6 +61,6 @@ INLINE vf finish(const enum vgk_act act, vf sum, const struct channels *c, const
 #define EACH_ACT(F) F(none, VGK_ACT_NONE) F(relu, VGK_ACT_RELU) F(prelu, VGK_ACT_PRELU) F(clip, VGK_ACT_CLIP) \
     F(sigmoid, VGK_ACT_SIGMOID) F(tanh, VGK_ACT_TANH) F(silu, VGK_ACT_SILU) F(elu, VGK_ACT_ELU) \
     F(hard_sigmoid, VGK_ACT_HARD_SIGMOID) F(hard_swish, VGK_ACT_HARD_SWISH) F(gelu_erf, VGK_ACT_GELU_ERF) \
-    F(gelu_tanh, VGK_ACT_GELU_TANH) F(gate, VGK_ACT_GATE)
+    F(gelu_tanh, VGK_ACT_GELU_TANH) F(quanta, VGK_ACT_QUANTA) F(gate, VGK_ACT_GATE)
 
 #endif

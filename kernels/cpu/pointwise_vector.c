@@ -37,7 +37,8 @@ INLINE vf vabs(vf x) { return (vf)((vi)x & 0x7fffffff); }
     F(abs, VGK_ABS, vabs(x)) \
     F(sqrt, VGK_SQRT, vsqrt(x)) \
     F(reciprocal, VGK_RECIPROCAL, 1.0f / x) \
-    F(exp, VGK_EXP, full_exp(x))
+    F(exp, VGK_EXP, full_exp(x)) \
+    F(quanta, VGK_QUANTA, vquanta(x, splat(alpha), splat(beta)))
 
 #define UNARY(NAME, FN, E) \
     INLINE vf one_##NAME(vf x, float alpha, float beta) { return E; } \

@@ -80,6 +80,12 @@ static double clip(double x, double low, double high)
     return x > high ? high : x;
 }
 
+/* The quotient is a float's, as in reference_quantize.c. */
+static double quanta(double x, double step, double least)
+{
+    return nearbyint(clip((double)((float)x / (float)step), least, least + 255)) * step;
+}
+
 double vgk_ref_act(enum vgk_act act, double alpha, double beta, double slope, double x)
 {
     switch (act) {
@@ -96,6 +102,7 @@ double vgk_ref_act(enum vgk_act act, double alpha, double beta, double slope, do
     case VGK_ACT_HARD_SWISH: return x * clip(x / 6 + 0.5, 0, 1);
     case VGK_ACT_GELU_ERF: return 0.5 * x * (1 + erf(x * M_SQRT1_2));
     case VGK_ACT_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case VGK_ACT_QUANTA: return quanta(x, alpha, beta);
     case VGK_ACT_GATE: return x * (sigmoid(x) + alpha);
     }
     return x;
@@ -141,6 +148,7 @@ static double unary(const struct vgk_unary *u, double x)
     case VGK_SOFTSIGN: return x / (1 + fabs(x));
     case VGK_SHRINK: return x < -a ? x + b : x > a ? x - b : 0;
     case VGK_SWISH: return x * sigmoid(a * x);
+    case VGK_QUANTA: return quanta(x, a, b);
     case VGK_TAN: return tan(x);
     case VGK_ASIN: return asin(x);
     case VGK_ACOS: return acos(x);

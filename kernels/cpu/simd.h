@@ -201,6 +201,13 @@ INLINE vf verf(vf x)
 }
 
 INLINE vf clamp01(vf x) { return at_most(at_least(x, (vf){0}), splat(1.0f)); }
+
+/* Multiples of step, from least to least + 255 times: held there first, so that the sum rounds to a whole number. */
+INLINE vf vquanta(vf x, vf step, vf least)
+{
+    return (at_most(at_least(x / step, least), least + 255.0f) + 12582912.0f - 12582912.0f) * step; /* 1.5 * 2^23 */
+}
+
 INLINE vf vgelu_tanh(vf x) { return 0.5f * x * (1.0f + vtanh(0.7978845608f * (x + 0.044715f * (x * x * x)))); }
 INLINE vf vgelu_erf(vf x) { return 0.5f * x * (1.0f + verf(x * 0.7071067812f)); }
 

@@ -159,6 +159,7 @@ template <class F> __device__ static F cu_unary(const struct vgk_unary &u, F x)
     case VGK_SOFTSIGN: return x / (1 + fabs(x));
     case VGK_SHRINK: return x < -a ? x + b : x > a ? x - b : 0;
     case VGK_SWISH: return x * cu_sigm(a * x);
+    case VGK_QUANTA: return rint(cu_clip((F)((float)x / u.alpha), b, b + 255)) * a;
     case VGK_TAN: return tan(x);
     case VGK_ASIN: return asin(x);
     case VGK_ACOS: return acos(x);

@@ -43,7 +43,8 @@ static void same(struct vgk_device *dev, const struct vgk_cpu_family *family, co
 
 static void check(struct vgk_device *dev, int number)
 {
-    static const enum vgk_unary_fn unary[] = {VGK_RELU, VGK_SIGMOID, VGK_CLIP, VGK_NEG, VGK_SILU, VGK_ELU, VGK_GELU_ERF};
+    static const enum vgk_unary_fn unary[] = {VGK_RELU, VGK_SIGMOID, VGK_CLIP, VGK_NEG, VGK_SILU, VGK_ELU, VGK_GELU_ERF,
+                                             VGK_QUANTA};
     static const enum vgk_binary_fn binary[] = {VGK_ADD, VGK_SUB, VGK_MUL, VGK_MAX, VGK_PRELU, VGK_DIV};
     int64_t dim[4] = {kit_int(1, 2), kit_int(1, 40), kit_int(1, 12), kit_int(1, 30)};
     struct vgk_tensor in[4], link[VGK_CHAIN_MOST], out;
@@ -68,7 +69,7 @@ static void check(struct vgk_device *dev, int number)
         if (l->binary)
             l->two.fn = binary[kit_int(0, 5)];
         else
-            l->unary = (struct vgk_unary){unary[kit_int(0, 6)], 0.3f, 0.9f};
+            l->unary = (struct vgk_unary){unary[kit_int(0, 7)], 0.3f, 0.9f};
         /* The same by itself. */
         link[i] = cpukit_tensor(VGK_F32, VGK_ROW_MAJOR, 4, dim);
         links[i] = link[i].data;

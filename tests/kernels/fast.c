@@ -194,8 +194,9 @@ static void attentions(void)
 
 static void unaries(void)
 {
-    for (int fn = 0; fn <= VGK_IS_NAN; fn++)
+    for (int f = 0; f <= VGK_IS_NAN + 1; f++)
         for (int k = 0; k < 12; k++) {
+            int fn = f > VGK_IS_NAN ? VGK_QUANTA : f;
             int64_t dim[4] = {kit_int(1, 2), kit_int(1, 20), kit_int(1, 9), kit_int(1, 40)};
             void *a, *b;
             char what[32];
@@ -208,7 +209,7 @@ static void unaries(void)
                 cpukit_set(&x, i, root ? fabsf(v) : v);
             }
             struct vgk_op op = {.kind = VGK_OP_UNARY, .n_in = 1, .n_out = 1, .in = &x, .out = &y,
-                                .p.unary = {(enum vgk_unary_fn)fn, 0.25f, 1.5f}};
+                                .p.unary = {(enum vgk_unary_fn)fn, 0.25f, fn == VGK_QUANTA ? -9 : 1.5f}};
             snprintf(what, sizeof what, "unary %d", fn);
             /* Polynomials to a few units of the last place; gelu near its zeros by cancellation. */
             if (!(k < 2 && (fn == VGK_SILU || fn == VGK_GELU_TANH || fn == VGK_HARD_SWISH || fn == VGK_ELU ||

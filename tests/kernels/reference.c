@@ -113,6 +113,12 @@ static void unaries(void)
         { VGK_CEIL, 0, 0, -1.5f, -1 },
         { VGK_ROUND, 0, 0, 2.5f, 2 },
         { VGK_ROUND, 0, 0, -1.5f, -2 },
+        { VGK_QUANTA, 0.5f, 0, 0.74f, 0.5f },
+        { VGK_QUANTA, 0.5f, 0, 1.25f, 1 },
+        { VGK_QUANTA, 0.5f, 0, -3, 0 },
+        { VGK_QUANTA, 0.5f, -3, -7, -1.5f },
+        { VGK_QUANTA, 0.5f, -3, INFINITY, 126 },
+        { VGK_QUANTA, 0.5f, 0, NAN, NAN },
         { VGK_SIGN, 0, 0, -7, -1 },
         { VGK_SIGN, 0, 0, 0, 0 },
     };

@@ -695,8 +695,52 @@ static void not_joined(void)
     node("Concat", "a,a", "y", "axis=1");
 }
 
+/* To 8 bits and back. */
+static void rounded(const char *out, const char *first, const char *second)
+{
+    char text[64], between[16];
+    snprintf(between, sizeof between, "q%s", out);
+    snprintf(text, sizeof text, "x,%s", first);
+    node("QuantizeLinear", text, between, NULL);
+    snprintf(text, sizeof text, "%s,%s", between, second);
+    node("DequantizeLinear", text, out, NULL);
+}
+static void steps(void)
+{
+    number("s", 0.03);
+    number("t", 0.05);
+    ow_initializer(file, ow_raw("z", 2, 0, NULL, &(uint8_t){100}, 1));
+    ow_initializer(file, ow_raw("other", 2, 0, NULL, &(uint8_t){99}, 1));
+}
+static void quanta(void) /* each reader has a pair of its own */
+{
+    steps();
+    rounded("a", "s,z", "s,z");
+    rounded("b", "s,z", "s,z");
+    node("Exp", "a", "e", NULL);
+    node("Add", "e,b", "y", NULL);
+}
+static void other_quanta(void)
+{
+    steps();
+    rounded("a", "s,z", "s,z");
+    rounded("b", "t,z", "t,z");
+    node("Add", "a,b", "y", NULL);
+}
+static void not_quanta(void) /* by other numbers on the way back */
+{
+    steps();
+    rounded("a", "s,z", "t,z");
+    rounded("b", "s,z", "s,other");
+    node("Add", "a,b", "y", NULL);
+}
+
 static void moving(void)
 {
+    check_within("quanta", quanta, "unary unary binary", 0);
+    check_within("other_quanta", other_quanta, "unary unary binary", 0);
+    check_within("not_quanta", not_quanta, "quantize dequantize quantize dequantize binary", 0);
+
     CHECK(linear, "matmul");
     CHECK(not_linear, "matmul binary");
     CHECK(unshuffle, "conv copy conv");

@@ -125,8 +125,8 @@ static void same_ops(const struct vg_net *net, const struct vg_net *single)
             bool weights = a->op.kind == VGK_OP_CONV && k == 1;
             expectf(ta->type == (weights && type == F16 ? VGK_F16 : weights && type == BF16 ? VGK_BF16 : tb->type),
                     "%s: operand %d is %s, %s in f32", a->node, k, vgk_type_name(ta->type), vgk_type_name(tb->type));
-            expectf(!memcmp(ta->stride, tb->stride, (size_t)ta->rank * sizeof *ta->stride), "%s: operand %d lies otherwise",
-                    a->node, k);
+            expectf(!memcmp(ta->stride, tb->stride, (size_t)ta->rank * sizeof *ta->stride),
+                    "%s: operand %d lies otherwise", a->node, k);
         }
     }
 }
@@ -144,8 +144,8 @@ static void play(struct result *r, int of_type, const struct nets_picture *frame
 {
     struct vgk_error err = {{0}};
     r->model = load(of_type);
-    expectf(!nets_plan(&r->p, r->model, &vgk_cpu, cpu, (struct vg_plan_request){.width = WIDTH, .height = HEIGHT}, &err), "%s",
-            err.text);
+    struct vg_plan_request request = {.width = WIDTH, .height = HEIGHT};
+    expectf(!nets_plan(&r->p, r->model, &vgk_cpu, cpu, request, &err), "%s", err.text);
     expect(r->p.bytes == vg_plan_info(r->p.plan)->arena_bytes);
     for (int i = 0; i < FRAMES; i++) { /* the state goes on */
         r->out[i] = nets_picture(VGK_FRAME_PACKED, WIDTH, HEIGHT, false);
