@@ -64,10 +64,12 @@ make (GstVidgenEngine *engine, GstVidgenDevice device, struct vgk_error *err)
   return status;
 }
 
-/* The run, plan and device. */
+/* The run, with what nobody has waited for, plan and device. */
 static void
 unmake (GstVidgenEngine *engine)
 {
+  while (engine->run && vg_run_flying (engine->run))
+    gst_vidgen_engine_wait (engine, FALSE, NULL);
   gst_vidgen_cuda_push (engine->context);
   vg_run_close (&engine->run);
   vg_plan_free (&engine->plan);
@@ -130,6 +132,11 @@ gst_vidgen_engine_new (struct vg_model *model, GstVidgenDevice device, const str
   engine->mapped = g_new (GstVideoFrame, n);
   engine->frames = g_new (struct vgk_frame, n);
   engine->fetched = g_new0 (GstBuffer *, vg_plan_info (engine->plan)->window);
+  for (gint k = 0; k < VGK_FLIGHTS; k++) {
+    engine->flight[k].buffers = g_new0 (GstBuffer *, n);
+    engine->flight[k].mapped = g_new (GstVideoFrame, n);
+    engine->flight[k].frames = g_new (struct vgk_frame, n);
+  }
   return engine;
 }
 
@@ -202,6 +209,11 @@ gst_vidgen_engine_free (GstVidgenEngine *engine)
     gst_vidgen_grid_unref (engine->grid);
   g_free (engine->mapped);
   g_free (engine->frames);
+  for (gint k = 0; k < VGK_FLIGHTS; k++) {
+    g_free (engine->flight[k].buffers);
+    g_free (engine->flight[k].mapped);
+    g_free (engine->flight[k].frames);
+  }
   g_free (engine);
 }
 
@@ -246,16 +258,21 @@ gst_vidgen_engine_set_parameters (GstVidgenEngine *engine, const gfloat *values,
   return status == VGK_OK;
 }
 
+static void
+unmap_frames (GstVideoFrame *mapped, gint n)
+{
+  for (gint i = 0; i < n; i++)
+    gst_vidgen_cuda_unmap (&mapped[i]);
+}
+
 static gboolean
-map_frames (GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *const *buffers, gint first, gint n,
-    GstMapFlags flags, GError **error)
+map_frames (GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *const *buffers, gint n, GstMapFlags flags,
+    GstVideoFrame *mapped, struct vgk_frame *frames, GError **error)
 {
   for (gint i = 0; i < n; i++) {
-    GstVideoFrame *frame = &engine->mapped[first + i];
-
-    if (!gst_vidgen_cuda_map (frame, info, buffers[i], flags | GST_VIDEO_FRAME_MAP_FLAG_NO_REF, engine->context)) {
-      while (i-- > 0)
-        gst_vidgen_cuda_unmap (&engine->mapped[first + i]);
+    if (!gst_vidgen_cuda_map (
+            &mapped[i], info, buffers[i], flags | GST_VIDEO_FRAME_MAP_FLAG_NO_REF, engine->context)) {
+      unmap_frames (mapped, i);
       if (flags & GST_MAP_WRITE)
         g_set_error_literal (
             error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_WRITE, "The memory for a frame cannot be written to.");
@@ -264,16 +281,24 @@ map_frames (GstVidgenEngine *engine, const GstVideoInfo *info, GstBuffer *const 
             error, GST_RESOURCE_ERROR, GST_RESOURCE_ERROR_READ, "A frame that came in cannot be read.");
       return FALSE;
     }
-    gst_vidgen_frame_from_video (frame, &engine->frames[first + i]);
+    gst_vidgen_frame_from_video (&mapped[i], &frames[i]);
   }
   return TRUE;
 }
 
-static void
-unmap_frames (GstVidgenEngine *engine, gint first, gint n)
+/* A window's frames, in and out. */
+static gboolean
+map_window (GstVidgenEngine *engine, const GstVideoInfo *in_info, GstBuffer *const *in, const GstVideoInfo *out_info,
+    GstBuffer *const *out, GstVideoFrame *mapped, struct vgk_frame *frames, GError **error)
 {
-  for (gint i = 0; i < n; i++)
-    gst_vidgen_cuda_unmap (&engine->mapped[first + i]);
+  gint window = gst_vidgen_engine_info (engine)->window, emit = gst_vidgen_engine_info (engine)->emit;
+
+  if (!map_frames (engine, in_info, in, window, GST_MAP_READ, mapped, frames, error))
+    return FALSE;
+  if (map_frames (engine, out_info, out, emit, GST_MAP_WRITE, mapped + window, frames + window, error))
+    return TRUE;
+  unmap_frames (mapped, window);
+  return FALSE;
 }
 
 /* Frames that were mapped on the device are taken to the host. */
@@ -331,10 +356,11 @@ gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, G
 
   if (!wanted && !compare)
     return TRUE;
-  if (mapped && !map_frames (engine, in_info, in, 0, info->window, GST_MAP_READ, error))
+  if (mapped &&
+      !map_frames (engine, in_info, in, info->window, GST_MAP_READ, engine->mapped, engine->frames, error))
     return FALSE;
   if (mapped && info->norm_mode == VG_NORM_THUMBNAIL && !fetch_frames (engine, info->window, error)) {
-    unmap_frames (engine, 0, info->window);
+    unmap_frames (engine->mapped, info->window);
     return FALSE;
   }
   for (gint i = 0; i < info->window && !mapped; i++)
@@ -344,7 +370,7 @@ gst_vidgen_engine_begin (GstVidgenEngine *engine, const GstVideoInfo *in_info, G
   status = vg_run_begin (engine->run, engine->frames, colour, compare ? &out : NULL, &err);
   gst_vidgen_cuda_pop (engine->context);
   if (mapped)
-    unmap_frames (engine, 0, info->window);
+    unmap_frames (engine->mapped, info->window);
   if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
   return status == VGK_OK;
@@ -369,64 +395,26 @@ clip_output (const GstVidgenTileMeta *tile, struct vgk_frame *dst)
   dst->height = MIN (dst->height, vg_axis_scale (y, y->frame) - vg_axis_scale (y, y->origin[tile->row]));
 }
 
-gboolean
-gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
-    GstBuffer *in, guint64 frame, const GstVideoInfo *out_info, const struct vgk_colour *colour, GError **error)
+/* What is not the frame's of a tile that hangs over it is left out. */
+static void
+clip_window (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, struct vgk_frame *frames)
 {
-  const GstVideoFrame form = {.info = *out_info};
-  struct vgk_frame *src = engine->frames, dst;
-  struct vgk_error err = {{0}};
-  enum vgk_status status;
+  gint window = gst_vidgen_engine_info (engine)->window, emit = gst_vidgen_engine_info (engine)->emit;
 
-  if (!map_frames (engine, in_info, &in, 0, 1, GST_MAP_READ, error))
-    return FALSE;
-  gst_vidgen_frame_from_video (&form, &dst);
-  if (engine->whole)
-    tile = NULL;
-  if (tile)
-    clip_output (tile, &dst);
-  if (tile && gst_vidgen_engine_info (engine)->flight_frames && gst_vidgen_is_view (&engine->mapped[0], tile)) {
-    gst_vidgen_frame_from_video (&tile->record->frame, src);
-  } else {
-    frame = 0;
-    if (tile)
-      clip_input (tile, src);
-  }
-  gst_vidgen_cuda_push (engine->context);
-  status = vg_run_start (engine->run, tile ? tile->column : 0, tile ? tile->row : 0, src, frame, colour, &dst, &err);
-  gst_vidgen_cuda_pop (engine->context);
-  unmap_frames (engine, 0, 1);
-  if (status != VGK_OK)
-    gst_vidgen_set_error (error, status, &err);
-  return status == VGK_OK;
+  for (gint i = 0; i < window && tile; i++)
+    clip_input (tile, &frames[i]);
+  for (gint i = 0; i < emit && tile; i++)
+    clip_output (tile, &frames[window + i]);
 }
 
-gboolean
-gst_vidgen_engine_wait (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *out_info,
-    GstBuffer *out, GError **error)
+/* The results are there. */
+static void
+finish_window (GstVidgenEngine *engine, GstVideoFrame *mapped, const struct vgk_frame *frames)
 {
-  struct vgk_frame *dst = engine->frames;
-  struct vgk_error err = {{0}};
-  enum vgk_status status;
+  gint window = gst_vidgen_engine_info (engine)->window, emit = gst_vidgen_engine_info (engine)->emit;
 
-  if (out && !map_frames (engine, out_info, &out, 0, 1, GST_MAP_WRITE, error)) {
-    gst_vidgen_cuda_push (engine->context);
-    vg_run_wait (engine->run, NULL, NULL);
-    gst_vidgen_cuda_pop (engine->context);
-    return FALSE;
-  }
-  if (out && tile && !engine->whole)
-    clip_output (tile, dst);
-  gst_vidgen_cuda_push (engine->context);
-  status = vg_run_wait (engine->run, out ? dst : NULL, &err);
-  gst_vidgen_cuda_pop (engine->context);
-  if (out) {
-    extend_edges (&engine->mapped[0], dst);
-    unmap_frames (engine, 0, 1);
-  }
-  if (status != VGK_OK)
-    gst_vidgen_set_error (error, status, &err);
-  return status == VGK_OK;
+  for (gint i = window; i < window + emit; i++)
+    extend_edges (&mapped[i], &frames[i]);
 }
 
 gboolean
@@ -435,30 +423,104 @@ gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, c
     GError **error)
 {
   gint window = gst_vidgen_engine_info (engine)->window, emit = gst_vidgen_engine_info (engine)->emit;
-  struct vgk_frame *src = engine->frames, *dst = src + window;
+  struct vgk_frame *frames = engine->frames;
   struct vgk_error err = {{0}};
   enum vgk_status status;
 
-  if (!map_frames (engine, in_info, in, 0, window, GST_MAP_READ, error))
+  if (!map_window (engine, in_info, in, out_info, out, engine->mapped, frames, error))
     return FALSE;
-  if (!map_frames (engine, out_info, out, window, emit, GST_MAP_WRITE, error)) {
-    unmap_frames (engine, 0, window);
-    return FALSE;
-  }
   if (engine->whole)
     tile = NULL;
-  if (tile) {
-    for (gint i = 0; i < window; i++)
-      clip_input (tile, &src[i]);
-    for (gint i = 0; i < emit; i++)
-      clip_output (tile, &dst[i]);
-  }
+  clip_window (engine, tile, frames);
   gst_vidgen_cuda_push (engine->context);
-  status = vg_run_tile (engine->run, tile ? tile->column : 0, tile ? tile->row : 0, src, colour, dst, &err);
+  status = vg_run_tile (
+      engine->run, tile ? tile->column : 0, tile ? tile->row : 0, frames, colour, frames + window, &err);
   gst_vidgen_cuda_pop (engine->context);
-  for (gint i = 0; i < emit; i++)
-    extend_edges (&engine->mapped[window + i], &dst[i]);
-  unmap_frames (engine, 0, window + emit);
+  finish_window (engine, engine->mapped, frames);
+  unmap_frames (engine->mapped, window + emit);
+  if (status != VGK_OK)
+    gst_vidgen_set_error (error, status, &err);
+  return status == VGK_OK;
+}
+
+/* ---- in flight ---- */
+
+/* The frames that tiles are cut from, where these are views of them or all of them; a tile that is neither has no number. */
+static void
+whole_inputs (GstVidgenEngine *engine, GstBuffer *const *in, const GstVideoFrame *mapped, struct vgk_frame *frames,
+    const guint64 *numbers, guint64 *used)
+{
+  const struct vg_plan_info *info = gst_vidgen_engine_info (engine);
+  gboolean one = info->grid->x.n * info->grid->y.n == 1;
+
+  for (gint i = 0; i < info->window; i++) {
+    const GstVidgenTileMeta *tile = one ? NULL : gst_buffer_get_vidgen_tile_meta (in[i]);
+    gboolean view = tile && info->flight_frames && gst_vidgen_is_view (&mapped[i], tile);
+
+    used[i] = one || view ? numbers[i] : 0;
+    if (view)
+      gst_vidgen_frame_from_video (&tile->record->frame, &frames[i]);
+  }
+}
+
+gboolean
+gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
+    GstBuffer *const *in, const guint64 *numbers, const GstVideoInfo *out_info, GstBuffer *const *out,
+    const struct vgk_colour *colour, GError **error)
+{
+  gint window = gst_vidgen_engine_info (engine)->window, emit = gst_vidgen_engine_info (engine)->emit;
+  gint k = (engine->landing + vg_run_flying (engine->run)) % VGK_FLIGHTS;
+  GstBuffer **buffers = engine->flight[k].buffers;
+  GstVideoFrame *mapped = engine->flight[k].mapped;
+  struct vgk_frame *frames = engine->flight[k].frames;
+  guint64 used[VGK_FLIGHT_FRAMES];
+  struct vgk_error err = {{0}};
+  enum vgk_status status;
+
+  if (!map_window (engine, in_info, in, out_info, out, mapped, frames, error))
+    return FALSE;
+  if (engine->whole)
+    tile = NULL;
+  clip_window (engine, tile, frames);
+  whole_inputs (engine, in, mapped, frames, numbers, used);
+  gst_vidgen_cuda_push (engine->context);
+  status = vg_run_start (engine->run, tile ? tile->column : 0, tile ? tile->row : 0, frames, used, colour,
+      frames + window, &err);
+  gst_vidgen_cuda_pop (engine->context);
+  if (status != VGK_OK) {
+    unmap_frames (mapped, window + emit);
+    gst_vidgen_set_error (error, status, &err);
+    return FALSE;
+  }
+  for (gint i = 0; i < window + emit; i++) {
+    if (i >= window || gst_vidgen_frame_on_device (&mapped[i]))
+      buffers[i] = gst_buffer_ref (i < window ? in[i] : out[i - window]);
+    else
+      gst_vidgen_cuda_unmap (&mapped[i]);
+  }
+  return TRUE;
+}
+
+gboolean
+gst_vidgen_engine_wait (GstVidgenEngine *engine, gboolean wanted, GError **error)
+{
+  gint window = gst_vidgen_engine_info (engine)->window, emit = gst_vidgen_engine_info (engine)->emit;
+  gint k = engine->landing;
+  GstVideoFrame *mapped = engine->flight[k].mapped;
+  struct vgk_frame *frames = engine->flight[k].frames;
+  struct vgk_error err = {{0}};
+  enum vgk_status status;
+
+  engine->landing = (k + 1) % VGK_FLIGHTS;
+  gst_vidgen_cuda_push (engine->context);
+  status = vg_run_wait (engine->run, wanted ? frames + window : NULL, &err);
+  gst_vidgen_cuda_pop (engine->context);
+  finish_window (engine, mapped, frames);
+  for (gint i = 0; i < window + emit; i++)
+    if (engine->flight[k].buffers[i]) {
+      gst_vidgen_cuda_unmap (&mapped[i]);
+      gst_clear_buffer (&engine->flight[k].buffers[i]);
+    }
   if (status != VGK_OK)
     gst_vidgen_set_error (error, status, &err);
   return status == VGK_OK;

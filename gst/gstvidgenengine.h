@@ -31,6 +31,13 @@ typedef struct
   guint serial;          /* of the parameters that the run has, 0 = its defaults */
   GstVideoFrame *mapped; /* room for a window's frames, in and out */
   struct vgk_frame *frames;
+  struct
+  {
+    GstBuffer **buffers;   /* references, of what the device still reads or writes or what is to be copied */
+    GstVideoFrame *mapped; /* they stay mapped: in and out */
+    struct vgk_frame *frames;
+  } flight[VGK_FLIGHTS];
+  gint landing; /* the flight that is waited for next */
   GstBuffer **fetched;   /* room for a window's frames on the host, where they are needed there */
 } GstVidgenEngine;
 
@@ -80,14 +87,13 @@ gboolean gst_vidgen_engine_run (GstVidgenEngine *engine, const GstVidgenTileMeta
     GstBuffer *const *in, const GstVideoInfo *out_info, GstBuffer *const *out, const struct vgk_colour *colour,
     GError **error);
 
-/* The same in two steps, for plans with flights (vg_run_start), which are of single frames.  start: is done with `in` when
- * it returns; frame: the same number, not 0, for all tiles of a frame.  wait: for what was started first; out NULL: it is
- * not wanted. */
-#define gst_vidgen_engine_has_flights(engine) (gst_vidgen_engine_info (engine)->flight_bytes > 0)
+/* The same in two steps, where the run flies (vg_run_start): when start returns, buffers of the window that lie on the host
+ * may be changed; the others are kept until they are waited for, and so are those that go out.  numbers: of the window's frames,
+ * not 0, the same for all tiles of a frame.  wait: for what was started first; wanted FALSE: nobody wants it. */
 gboolean gst_vidgen_engine_start (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *in_info,
-    GstBuffer *in, guint64 frame, const GstVideoInfo *out_info, const struct vgk_colour *colour, GError **error);
-gboolean gst_vidgen_engine_wait (GstVidgenEngine *engine, const GstVidgenTileMeta *tile, const GstVideoInfo *out_info,
-    GstBuffer *out, GError **error);
+    GstBuffer *const *in, const guint64 *numbers, const GstVideoInfo *out_info, GstBuffer *const *out,
+    const struct vgk_colour *colour, GError **error);
+gboolean gst_vidgen_engine_wait (GstVidgenEngine *engine, gboolean wanted, GError **error);
 
 G_END_DECLS
 

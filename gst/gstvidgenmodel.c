@@ -321,11 +321,12 @@ static gboolean
 gst_vidgen_model_propose_allocation (GstBaseTransform *trans, GstQuery *decide, GstQuery *query)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
-  gint window = self->runner.engine ? gst_vidgen_engine_info (self->runner.engine)->window : 1;
+  const struct vg_plan_info *info = self->runner.engine ? gst_vidgen_engine_info (self->runner.engine) : NULL;
+  gint window = info ? info->window : 1, flying = info && info->flight_bytes ? info->hop : 0;
 
   /* CUDA memory is to be of our context.  Without vidgenchunk, buffers are frames, and kept. */
   if (self->runner.in_cuda) {
-    if (!self->runner.engine || !gst_vidgen_pool_answer (query, window + 1, self->runner.engine->context))
+    if (!info || !gst_vidgen_pool_answer (query, window + flying + 1, self->runner.engine->context))
       return FALSE;
   } else if (window > 1 && !self->runner.asked && !gst_vidgen_pool_answer (query, window + 1, NULL)) {
     return FALSE;
@@ -339,7 +340,7 @@ static gboolean
 gst_vidgen_model_decide_allocation (GstBaseTransform *trans, GstQuery *query)
 {
   GstVidgenRunner *runner = &GST_VIDGEN_MODEL (trans)->runner;
-  guint kept = gst_vidgen_window_buffers (&runner->window) + (gst_vidgen_runner_flies (runner) ? 1 : 0);
+  guint kept = gst_vidgen_window_buffers (&runner->window);
 
   return gst_vidgen_pool_ensure (query, kept, runner->out_cuda ? runner->engine->context : NULL) &&
       GST_BASE_TRANSFORM_CLASS (parent_class)->decide_allocation (trans, query) && gst_vidgen_pool_use_strides (query);
@@ -385,14 +386,10 @@ static GstFlowReturn
 gst_vidgen_model_generate_output (GstBaseTransform *trans, GstBuffer **out)
 {
   GstVidgenModel *self = GST_VIDGEN_MODEL (trans);
-  GstFlowReturn ret;
 
   if (self->runner.window.n_tiles)
     return gst_vidgen_runner_take (&self->runner, g_steal_pointer (&trans->queued_buf), out);
-  if (gst_vidgen_runner_flies (&self->runner))
-    return gst_vidgen_runner_fly (&self->runner, g_steal_pointer (&trans->queued_buf), out);
-  ret = gst_vidgen_runner_land (&self->runner); /* the pipeline has become live */
-  return ret == GST_FLOW_OK ? GST_BASE_TRANSFORM_CLASS (parent_class)->generate_output (trans, out) : ret;
+  return GST_BASE_TRANSFORM_CLASS (parent_class)->generate_output (trans, out);
 }
 
 /* ---- states, properties, class ---- */

@@ -353,8 +353,8 @@ gst_vidgen_planner_make (GstVidgenPlanner *self, const struct vg_plan_request *s
     device = g_atomic_int_get (&self->context.device);
     options.device = MAX (g_atomic_int_get (&self->context.cuda_device_id), 0);
     request.live = is_live (self->element);
-    /* A tile more on the way is a frame's latency; what lies on the device already has no way. */
-    request.flights = !request.live && !in_cuda;
+    request.flights = !request.live; /* a tile more on the way is a frame's latency */
+    request.in_device = in_cuda;
     request.emit = vg_model_summary (model)->centre < 0 ? interpolate : 0;
     engine = (in_cuda ? gst_vidgen_engine_new_in_cuda : gst_vidgen_engine_new) (
         model, device, &options, context, &request, &error);

@@ -6,12 +6,10 @@
 #include "gstvidgencuda.h"
 #include "gstvidgenframe.h"
 #include "gstvidgenparameters.h"
+#include "gstvidgenruns.h"
 
 GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
 #define GST_CAT_DEFAULT gst_vidgen_model_debug
-
-static GstFlowReturn run (gpointer user, GstBuffer *const *in, GstBuffer *const *out);
-static void end_run (gpointer user, gint frames);
 
 void
 gst_vidgen_runner_init (GstVidgenRunner *self, GstBaseTransform *trans, GstVidgenPlanner *planner)
@@ -19,8 +17,9 @@ gst_vidgen_runner_init (GstVidgenRunner *self, GstBaseTransform *trans, GstVidge
   self->trans = trans;
   self->planner = planner;
   gst_vidgen_window_init (&self->window, trans);
-  self->window.run = run;
-  self->window.done = end_run;
+  self->window.run = gst_vidgen_runner_run;
+  self->window.done = gst_vidgen_runner_end_run;
+  self->window.land = gst_vidgen_runner_arrive;
   self->window.user = self;
   self->window.in_info = &self->in_info;
   self->window.out_info = &self->out_info;
@@ -37,7 +36,8 @@ gst_vidgen_runner_start (GstVidgenRunner *self)
 {
   gst_video_info_init (&self->in_info);
   g_atomic_int_set (&self->stop, FALSE);
-  self->asked = self->in_frame = self->discont = self->late = self->ran = self->warned_foreign = FALSE;
+  self->asked = self->in_frame = self->discont = self->late = self->ran = self->counted = self->compare = FALSE;
+  self->warned_foreign = FALSE;
   gst_vidgen_cuts_reset (&self->cuts);
   GST_OBJECT_LOCK (self->trans);
   memset (&self->stats, 0, sizeof self->stats);
@@ -46,20 +46,10 @@ gst_vidgen_runner_start (GstVidgenRunner *self)
   GST_OBJECT_UNLOCK (self->trans);
 }
 
-/* Nobody wants what is on its way. */
-static void
-drop_flight (GstVidgenRunner *self)
-{
-  if (!self->flight.out)
-    return;
-  gst_vidgen_engine_wait (self->engine, NULL, &self->out_info, NULL, NULL);
-  gst_clear_buffer (&self->flight.out);
-}
-
 void
 gst_vidgen_runner_stop (GstVidgenRunner *self)
 {
-  drop_flight (self);
+  gst_vidgen_runner_give_up (self);
   gst_vidgen_window_close (&self->window);
   gst_vidgen_cuts_clear (&self->cuts);
   g_clear_pointer (&self->engine, gst_vidgen_engine_free);
@@ -237,12 +227,11 @@ gst_vidgen_runner_count_dropped (GstVidgenRunner *self)
 GstFlowReturn
 gst_vidgen_runner_drain (GstVidgenRunner *self)
 {
-  GstFlowReturn landed = gst_vidgen_runner_land (self), ret;
-
+  if (self->window.info.window == 1) /* no frame waits for another one */
+    return gst_vidgen_runner_land (self);
   if (self->window.n_tiles)
     self->in_frame = FALSE; /* more tiles of the frame in work, if they come, begin it anew */
-  ret = gst_vidgen_window_drain (&self->window);
-  return landed == GST_FLOW_OK ? ret : landed;
+  return gst_vidgen_window_drain (&self->window);
 }
 
 GstFlowReturn
@@ -253,7 +242,7 @@ gst_vidgen_runner_end_sequence (GstVidgenRunner *self)
   if (self->engine && self->engine->run)
     vg_run_reset (self->engine->run);
   gst_vidgen_cuts_reset (&self->cuts);
-  self->ran = FALSE;
+  self->ran = self->counted = FALSE;
   return ret;
 }
 
@@ -261,7 +250,7 @@ void
 gst_vidgen_runner_flush (GstVidgenRunner *self)
 {
   gst_vidgen_window_drop (&self->window);
-  drop_flight (self);
+  gst_vidgen_runner_give_up (self);
   gst_vidgen_runner_end_sequence (self);
   g_atomic_int_set (&self->stop, FALSE);
   self->in_frame = self->discont = self->late = FALSE;
@@ -344,7 +333,7 @@ gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
   self->in_frame = TRUE;
   self->frame_number = tile ? tile->record->number : 0;
   self->frame_tiles = 0;
-  self->frames++;
+  self->compare = self->compare || gst_vidgen_runner_wants_comparison (self);
   cut = is_cut (self, buffer, tile);
   if (cut) {
     /* An interpolator goes on: it knows what to do between two scenes. */
@@ -356,246 +345,6 @@ gst_vidgen_runner_begin_frame (GstVidgenRunner *self, GstBuffer *buffer)
     update_wait (self, GST_BUFFER_DURATION (buffer));
     ret = gst_vidgen_window_begin_frame (&self->window, cut);
   }
-  return ret;
-}
-
-/* Should the run that begins be compared with exact norms?  Live, only if it fits between two frames. */
-static gboolean
-wants_comparison (GstVidgenRunner *self)
-{
-  guint interval = gst_vidgen_planner_error_interval (self->planner);
-  gboolean time = TRUE;
-
-  /* What comes out is compared on the host. */
-  if (!interval || self->out_cuda || !gst_vidgen_engine_info (self->engine)->norm_errors || ++self->runs < interval)
-    return FALSE;
-  GST_OBJECT_LOCK (self->trans);
-  if (self->live && GST_VIDEO_INFO_FPS_N (&self->in_info) > 0) {
-    GstClockTime frame = gst_util_uint64_scale (
-        GST_SECOND, GST_VIDEO_INFO_FPS_D (&self->in_info), GST_VIDEO_INFO_FPS_N (&self->in_info));
-    GstClockTime own = self->stats.latency, compare = self->stats.norm_error_time;
-
-    time = own + (compare ? compare : 2 * own) < frame;
-  }
-  GST_OBJECT_UNLOCK (self->trans);
-  if (time)
-    self->runs = 0;
-  return time;
-}
-
-/* What norms want of the whole frame, before its first tile.  *compared: time that is not the run's, us. */
-static gboolean
-begin_run (GstVidgenRunner *self, GstBuffer *const *in, gint64 *compared, GError **error)
-{
-  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (in[0]);
-  gboolean compare, ok;
-
-  if (tile && !self->engine->whole && (tile->column || tile->row))
-    return TRUE;
-  compare = wants_comparison (self);
-  *compared = -g_get_monotonic_time ();
-  ok = gst_vidgen_engine_begin (self->engine, &self->in_info, in, &self->out_info, &self->colour, compare, error);
-  *compared += g_get_monotonic_time ();
-  if (compare) {
-    GST_OBJECT_LOCK (self->trans);
-    self->stats.norm_error_time = *compared * GST_USECOND;
-    GST_OBJECT_UNLOCK (self->trans);
-  } else {
-    *compared = 0;
-  }
-  return ok;
-}
-
-/* FALSE: an error was posted. */
-static gboolean
-check_size (GstVidgenRunner *self)
-{
-  if (gst_vidgen_engine_takes (self->engine, &self->in_info))
-    return TRUE;
-  GST_ELEMENT_ERROR (self->trans, STREAM, WRONG_TYPE,
-      ("Tiles of %d x %d pixels were planned, and %d x %d come. What is between vidgenchunk and vidgenmodel must not "
-       "change their size.",
-          self->engine->grid->grid.x.tile, self->engine->grid->grid.y.tile, GST_VIDEO_INFO_WIDTH (&self->in_info),
-          GST_VIDEO_INFO_HEIGHT (&self->in_info)),
-      (NULL));
-  return FALSE;
-}
-
-/* Takes the error of a run; nobody wants to know it while flushing. */
-static GstFlowReturn
-fail (GstVidgenRunner *self, GError *error)
-{
-  if (!g_atomic_int_get (&self->stop))
-    return gst_vidgen_planner_fail (self->planner, error);
-  g_error_free (error);
-  return GST_FLOW_FLUSHING;
-}
-
-/* A tile has been run; `time` of what passed since it began is the run's. */
-static void
-count_tile (GstVidgenRunner *self, gint64 began, gint64 time)
-{
-  if (!self->ran) {
-    self->ran = TRUE;
-    self->run_began = began;
-    self->run_time = 0;
-  }
-  self->run_time += time;
-  GST_OBJECT_LOCK (self->trans);
-  self->stats.tiles++;
-  GST_OBJECT_UNLOCK (self->trans);
-}
-
-static GstFlowReturn
-run (gpointer user, GstBuffer *const *in, GstBuffer *const *out)
-{
-  GstVidgenRunner *self = user;
-  gint64 began = g_get_monotonic_time (), compared = 0;
-  GError *error = NULL;
-
-  if (!check_size (self))
-    return GST_FLOW_ERROR;
-  if (!begin_run (self, in, &compared, &error) || !gst_vidgen_engine_run (self->engine, gst_buffer_get_vidgen_tile_meta (in[0]), &self->in_info, in,
-          &self->out_info, out, &self->colour, &error))
-    return fail (self, error);
-  began += compared;
-  count_tile (self, began, g_get_monotonic_time () - began);
-  return GST_FLOW_OK;
-}
-
-/* A frame's, or a window's, last tile has been run, and so many frames leave. */
-static void
-end_run (gpointer user, gint frames)
-{
-  GstVidgenRunner *self = user;
-  gint64 now = g_get_monotonic_time ();
-  struct vg_run_info info;
-  gboolean tell, warn;
-
-  if (self->ran)
-    vg_run_next (self->engine->run);
-  vg_run_info (self->engine->run, &info);
-  GST_OBJECT_LOCK (self->trans);
-  warn = info.rescued && !self->stats.rescued;
-  gst_vidgen_stats_take_info (&self->stats, &info);
-  tell = gst_vidgen_stats_add_frames (
-             &self->stats, frames, self->ran ? self->run_began : now, now, self->ran ? self->run_time : 0) &&
-      self->live;
-  GST_OBJECT_UNLOCK (self->trans);
-  self->ran = FALSE;
-  if (warn)
-    GST_ELEMENT_WARNING (self->trans, STREAM, ENCODE,
-        ("A tile overflowed in half precision and was run again in single; stats count them (tiles-rescued). If there are "
-         "many, precision=fp32 saves the time of the first try."),
-        (NULL));
-  if (tell)
-    gst_element_post_message (GST_ELEMENT (self->trans), gst_message_new_latency (GST_OBJECT (self->trans)));
-}
-
-/* Is this tile, which is run now, the last of its frame? */
-static gboolean
-is_last (GstVidgenRunner *self, const GstVidgenTileMeta *tile)
-{
-  return !tile || ++self->frame_tiles == (guint) (tile->grid->grid.x.n * tile->grid->grid.y.n);
-}
-
-GstFlowReturn
-gst_vidgen_runner_run_single (GstVidgenRunner *self, GstBuffer *in, GstBuffer *out)
-{
-  const GstVidgenTileMeta *tile = gst_buffer_get_vidgen_tile_meta (in);
-  GstFlowReturn ret = run (self, &in, &out);
-
-  if (ret == GST_FLOW_OK && is_last (self, tile))
-    end_run (self, 1);
-  return ret;
-}
-
-/* ---- one on its way ---- */
-
-gboolean
-gst_vidgen_runner_flies (GstVidgenRunner *self)
-{
-  gboolean live;
-
-  GST_OBJECT_LOCK (self->trans);
-  live = self->live;
-  GST_OBJECT_UNLOCK (self->trans);
-  return !live && !self->in_cuda && !self->out_cuda && self->engine && gst_vidgen_engine_has_flights (self->engine);
-}
-
-/* Waits for what is on its way, and gives it; *out NULL: there was nothing. */
-static GstFlowReturn
-arrive (GstVidgenRunner *self, GstBuffer **out)
-{
-  GstBuffer *buffer = g_steal_pointer (&self->flight.out);
-  gint64 began = g_get_monotonic_time ();
-  GError *error = NULL;
-
-  *out = NULL;
-  if (!buffer)
-    return GST_FLOW_OK;
-  if (!gst_vidgen_engine_wait (
-          self->engine, gst_buffer_get_vidgen_tile_meta (buffer), &self->out_info, buffer, &error)) {
-    gst_buffer_unref (buffer);
-    return fail (self, error);
-  }
-  count_tile (self, self->flight.began, self->flight.time + g_get_monotonic_time () - began);
-  if (self->flight.last)
-    end_run (self, 1);
-  *out = buffer;
-  return GST_FLOW_OK;
-}
-
-GstFlowReturn
-gst_vidgen_runner_land (GstVidgenRunner *self)
-{
-  GstBuffer *out = NULL;
-  GstFlowReturn ret = arrive (self, &out);
-
-  return out ? gst_pad_push (GST_BASE_TRANSFORM_SRC_PAD (self->trans), out) : ret;
-}
-
-GstFlowReturn
-gst_vidgen_runner_fly (GstVidgenRunner *self, GstBuffer *in, GstBuffer **out)
-{
-  const GstVidgenTileMeta *tile = in ? gst_buffer_get_vidgen_tile_meta (in) : NULL;
-  GstBuffer *next = NULL;
-  GError *error = NULL;
-  gboolean started, last;
-  gint64 began, time;
-  GstFlowReturn ret;
-
-  *out = NULL;
-  if (!in)
-    return GST_FLOW_OK;
-  ret = GST_BASE_TRANSFORM_GET_CLASS (self->trans)->prepare_output_buffer (self->trans, in, &next);
-  if (ret == GST_FLOW_OK && !check_size (self))
-    ret = GST_FLOW_ERROR;
-  if (ret != GST_FLOW_OK) {
-    gst_buffer_unref (in);
-    gst_clear_buffer (&next);
-    return ret;
-  }
-  began = g_get_monotonic_time ();
-  started = gst_vidgen_engine_start (
-      self->engine, tile, &self->in_info, in, self->frames, &self->out_info, &self->colour, &error);
-  time = g_get_monotonic_time () - began;
-  last = started && is_last (self, tile);
-  gst_buffer_unref (in);
-  if (started) {
-    ret = arrive (self, out);
-    self->flight.out = next;
-    self->flight.last = last;
-    self->flight.began = began;
-    self->flight.time = time;
-    return ret;
-  }
-  gst_buffer_unref (next);
-  /* The one before is not to blame: its own error, if it has one, comes first. */
-  ret = gst_vidgen_runner_land (self);
-  if (ret == GST_FLOW_OK)
-    return fail (self, error);
-  g_error_free (error);
   return ret;
 }
 

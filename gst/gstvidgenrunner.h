@@ -31,12 +31,13 @@ typedef struct
   gint stop; /* atomic: what is computed now is not wanted any more */
 
   GstVidgenEngine *engine; /* NULL until there are caps */
-  GstVidgenWindow window;  /* closed for models of single frames */
-  struct {
-    GstBuffer *out; /* on its way, NULL = none; its result leaves when the next one is on its way, too */
-    gboolean last;  /* tile of its frame */
+  GstVidgenWindow window;  /* closed for models of single frames that do not fly */
+  struct
+  {
+    gboolean under_way;
+    gint frames;        /* that leave with it */
     gint64 began, time; /* when it was started, how long that took */
-  } flight;
+  } flight;             /* gstvidgenruns.h */
   GstVidgenCuts cuts;
   GstVideoInfo in_info, out_info;
   gboolean in_cuda, out_cuda; /* the caps of both sides say CUDA memory */
@@ -49,10 +50,11 @@ typedef struct
   gboolean late;    /* it does: those between were dropped because they were late */
   guint64 frame_number;
   guint frame_tiles;
-  guint64 frames; /* begun; never the same again */
-  gboolean ran; /* since the last frame, or window, was complete: */
+  gboolean ran;     /* a tile, since the last window was complete */
+  gboolean counted; /* a tile, since frames were: */
   gint64 run_began, run_time;
   guint runs; /* begun, since one was compared with exact norms */
+  gboolean compare; /* the one that is next is */
   gfloat *new_values; /* room for a copy of values */
   gboolean warned_foreign;
 } GstVidgenRunner;
@@ -78,10 +80,7 @@ GstFlowReturn gst_vidgen_runner_take (GstVidgenRunner *self, GstBuffer *in, GstB
 /* Without: runs a buffer of the frame. */
 GstFlowReturn gst_vidgen_runner_run_single (GstVidgenRunner *self, GstBuffer *in, GstBuffer *out);
 
-/* Without, and with a buffer that stays on its way until the next one comes (gst_vidgen_engine_start): as take. */
-gboolean gst_vidgen_runner_flies (GstVidgenRunner *self);
-GstFlowReturn gst_vidgen_runner_fly (GstVidgenRunner *self, GstBuffer *in, GstBuffer **out);
-/* What is on its way leaves now: whatever is serialised with buffers comes behind it. */
+/* What is under way leaves now: whatever is serialised with buffers comes behind it. */
 GstFlowReturn gst_vidgen_runner_land (GstVidgenRunner *self);
 
 /* Pushes that, and all that frames which are yet to come were waited for with. */

@@ -27,6 +27,7 @@ gst_vidgen_window_close (GstVidgenWindow *self)
   g_clear_pointer (&self->fading, g_free);
   g_clear_pointer (&self->in, g_free);
   g_clear_pointer (&self->out, g_free);
+  g_clear_pointer (&self->numbers, g_free);
   gst_vidgen_between_clear (&self->between);
   self->n_tiles = 0;
 }
@@ -51,7 +52,7 @@ gst_vidgen_window_open (GstVidgenWindow *self, const struct vg_plan_info *info, 
       self->info.hop == info->hop && self->info.centre == info->centre)
     return;
   gst_vidgen_window_close (self);
-  if (info->window == 1 && info->centre == 0)
+  if (info->window == 1 && info->centre == 0 && !info->flight_bytes)
     return;
   self->info = *info;
   self->n_tiles = n_tiles;
@@ -62,6 +63,7 @@ gst_vidgen_window_open (GstVidgenWindow *self, const struct vg_plan_info *info, 
   self->fading = g_new0 (GstBuffer *, overlap (self) * n_tiles + 1);
   self->in = g_new0 (GstBuffer *, info->window);
   self->out = g_new0 (GstBuffer *, info->emit);
+  self->numbers = g_new0 (guint64, info->window);
 }
 
 guint
@@ -108,9 +110,9 @@ gst_vidgen_window_pop (GstVidgenWindow *self)
 {
   GstMiniObject *object;
 
-  while ((object = gst_queue_array_pop_head (self->ready)) && GST_IS_EVENT (object))
-    gst_pad_push_event (GST_BASE_TRANSFORM_SRC_PAD (self->trans), GST_EVENT (object));
-  return (GstBuffer *) object;
+  while ((object = gst_queue_array_peek_head (self->ready)) && GST_IS_EVENT (object))
+    gst_pad_push_event (GST_BASE_TRANSFORM_SRC_PAD (self->trans), gst_queue_array_pop_head (self->ready));
+  return object && object != (GstMiniObject *) self->flying ? gst_queue_array_pop_head (self->ready) : NULL;
 }
 
 gboolean
@@ -127,6 +129,17 @@ gst_vidgen_window_hold (GstVidgenWindow *self, GstEvent *event)
   held->event = event;
   g_queue_push_tail (&self->events, held);
   return TRUE;
+}
+
+GstFlowReturn
+gst_vidgen_window_push (GstVidgenWindow *self)
+{
+  GstFlowReturn ret = GST_FLOW_OK;
+  GstBuffer *buffer;
+
+  while (ret == GST_FLOW_OK && (buffer = gst_vidgen_window_pop (self)))
+    ret = gst_pad_push (GST_BASE_TRANSFORM_SRC_PAD (self->trans), buffer);
+  return ret;
 }
 
 /* ---- windows ---- */
@@ -207,6 +220,15 @@ keep_results (GstVidgenWindow *self, gint64 frame, gint t, GstFlowReturn ret)
   return ret;
 }
 
+/* A frame's tile t as number i of the run that is next; FALSE: it has not come. */
+static gboolean
+take_in (GstVidgenWindow *self, gint i, gint64 frame, gint t)
+{
+  self->in[i] = row_of (self, frame)[t];
+  self->numbers[i] = self->before + frame + 1;
+  return self->in[i] != NULL;
+}
+
 static GstFlowReturn
 run_tile (GstVidgenWindow *self, gint t)
 {
@@ -215,12 +237,12 @@ run_tile (GstVidgenWindow *self, gint t)
   GstFlowReturn ret = GST_FLOW_OK;
 
   for (gint i = 0; i < info->window; i++)
-    if (!(self->in[i] = row_of (self, CLAMP (first + i, 0, last))[t]))
+    if (!take_in (self, i, CLAMP (first + i, 0, last), t))
       return GST_FLOW_OK; /* something before dropped it: vidgenstitch deals with that */
   for (gint k = 0; k < info->emit && ret == GST_FLOW_OK; k++)
     ret = make_output (self, self->in[info->centre + k], &self->out[k]);
   if (ret == GST_FLOW_OK)
-    ret = self->run (self->user, self->in, self->out);
+    ret = self->run (self->user, self->in, self->numbers, self->out);
   for (gint i = 0; i < overlap (self) && ret == GST_FLOW_OK; i++)
     ret = fade (self, i, t);
   return keep_results (self, first + info->centre, t, ret);
@@ -291,20 +313,20 @@ put_source (GstVidgenWindow *self, gint64 frame, gint t)
 static GstFlowReturn
 interpolate_tile (GstVidgenWindow *self, gint64 frame, gint t, gboolean repeat)
 {
-  GstBuffer *from = row_of (self, frame)[t], *to = repeat ? NULL : row_of (self, frame + 1)[t];
   GstFlowReturn ret = GST_FLOW_OK;
+  GstBuffer *from, *to;
 
-  if (!from || (!to && !repeat))
+  if (!take_in (self, 0, frame, t) || (!repeat && !take_in (self, 1, frame + 1, t)))
     return GST_FLOW_OK;
-  self->in[0] = from;
-  self->in[1] = to;
+  from = self->in[0];
+  to = repeat ? NULL : self->in[1];
   for (gint k = 0; k < self->info.emit && ret == GST_FLOW_OK; k++)
     if (repeat || self->between.cut)
       ret = copy_between (self, k + 1, from, to, &self->out[k]);
     else
       ret = make_between (self, k + 1, from, to, &self->out[k]);
   if (ret == GST_FLOW_OK && !repeat && !self->between.cut)
-    ret = self->run (self->user, self->in, self->out);
+    ret = self->run (self->user, self->in, self->numbers, self->out);
   return keep_results (self, frame, t, ret);
 }
 
@@ -369,7 +391,7 @@ gst_vidgen_window_take (GstVidgenWindow *self, GstBuffer *tile, gint index)
   GstBuffer **place = &row_of (self, last)[index];
   GstFlowReturn ret = GST_FLOW_OK;
 
-  if (*place) { /* came twice */
+  if (*place || self->n_come == self->n_tiles) { /* came twice */
     gst_buffer_unref (tile);
     return GST_FLOW_OK;
   }
@@ -387,17 +409,6 @@ gst_vidgen_window_take (GstVidgenWindow *self, GstBuffer *tile, gint index)
 /* ---- the end of a sequence ---- */
 
 static GstFlowReturn
-push_ready (GstVidgenWindow *self)
-{
-  GstFlowReturn ret = GST_FLOW_OK;
-  GstBuffer *buffer;
-
-  while (ret == GST_FLOW_OK && (buffer = gst_vidgen_window_pop (self)))
-    ret = gst_pad_push (GST_BASE_TRANSFORM_SRC_PAD (self->trans), buffer);
-  return ret;
-}
-
-static GstFlowReturn
 end_windows (GstVidgenWindow *self)
 {
   GstFlowReturn ret = GST_FLOW_OK;
@@ -407,7 +418,7 @@ end_windows (GstVidgenWindow *self)
     for (gint t = 0; t < self->n_tiles && ret == GST_FLOW_OK; t++) {
       ret = run_tile (self, t);
       if (ret == GST_FLOW_OK)
-        ret = push_ready (self);
+        ret = gst_vidgen_window_push (self);
     }
     if (ret == GST_FLOW_OK)
       end_run (self);
@@ -452,8 +463,10 @@ gst_vidgen_window_drain (GstVidgenWindow *self)
   if (ret == GST_FLOW_OK)
     ret = self->between.n ? end_interpolation (self) : end_windows (self);
   put_events (self, self->n_frames);
+  if (ret == GST_FLOW_OK && self->land)
+    ret = self->land (self->user);
   if (ret == GST_FLOW_OK)
-    ret = push_ready (self);
+    ret = gst_vidgen_window_push (self);
   gst_vidgen_window_drop (self);
   return ret;
 }
@@ -486,6 +499,7 @@ gst_vidgen_window_drop (GstVidgenWindow *self)
   for (gint i = 0; self->n_tiles && i < overlap (self) * self->n_tiles; i++)
     gst_clear_buffer (&self->fading[i]);
   gst_vidgen_between_forget (&self->between);
+  self->before += self->n_frames;
   self->n_frames = self->n_runs = self->released = 0;
   self->n_come = 0;
 }

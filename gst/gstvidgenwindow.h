@@ -26,18 +26,24 @@
 
 G_BEGIN_DECLS
 
-/* Runs the model on in[window], to out[emit]. */
-typedef GstFlowReturn (*GstVidgenWindowRun) (gpointer user, GstBuffer *const *in, GstBuffer *const *out);
+/* Runs the model on in[window], to out[emit].  numbers: of each frame, not 0 and never of another one again.  What is not
+ * complete yet when it returns is `flying`. */
+typedef GstFlowReturn (*GstVidgenWindowRun) (
+    gpointer user, GstBuffer *const *in, const guint64 *numbers, GstBuffer *const *out);
 /* All tiles of a window have been run; so many frames leave. */
 typedef void (*GstVidgenWindowDone) (gpointer user, gint frames);
+/* Nothing flies any more when it returns. */
+typedef GstFlowReturn (*GstVidgenWindowLand) (gpointer user);
 
 typedef struct
 {
   GstBaseTransform *trans; /* not a reference: makes output buffers, and pushes them */
   GstVidgenWindowRun run;
   GstVidgenWindowDone done;
+  GstVidgenWindowLand land; /* NULL: nothing ever flies */
   gpointer user;                          /* theirs */
   const GstVideoInfo *in_info, *out_info; /* of buffers */
+  GstBuffer *flying;                      /* theirs, borrowed: it does not leave yet, nor what comes behind it */
 
   struct vg_plan_info info; /* window, emit, hop and centre of the plan */
   gint n_tiles;             /* of a frame; 0 = not open */
@@ -46,9 +52,11 @@ typedef struct
   GstBuffer **results;      /* [emit][n_tiles] of the window in work; what has left is NULL */
   GstBuffer **fading;       /* [emit - hop][n_tiles] of the window before, to be faded into the next */
   GstBuffer **in, **out;    /* of a run */
+  guint64 *numbers;         /* of the frames in `in` */
   GstVidgenBetween between; /* of an interpolator */
 
-  /* All frames count from the start of the sequence. */
+  guint64 before; /* frames of all sequences that have ended */
+  /* All other frames count from the start of the sequence. */
   gint64 n_frames; /* that have begun */
   gint64 n_runs;   /* windows that are complete */
   gint64 released; /* frames before this one are not kept */
@@ -63,7 +71,7 @@ void gst_vidgen_window_init (GstVidgenWindow *self, GstBaseTransform *trans);
 void gst_vidgen_window_clear (GstVidgenWindow *self);
 
 /* For frames of so many tiles; drops what is there.  Nothing changes when it is open so already.  For a model of single
- * frames it stays closed: there is nothing to keep. */
+ * frames that do not fly it stays closed: there is nothing to keep. */
 void gst_vidgen_window_open (GstVidgenWindow *self, const struct vg_plan_info *info, gint n_tiles);
 
 void gst_vidgen_window_close (GstVidgenWindow *self);
@@ -82,6 +90,9 @@ GstFlowReturn gst_vidgen_window_take (GstVidgenWindow *self, GstBuffer *tile, gi
 
 /* The next buffer that leaves, after the events before it; NULL: none. */
 GstBuffer *gst_vidgen_window_pop (GstVidgenWindow *self);
+
+/* Pushes all of them. */
+GstFlowReturn gst_vidgen_window_push (GstVidgenWindow *self);
 
 /* Takes an event that must wait; FALSE: there is nothing to wait for. */
 gboolean gst_vidgen_window_hold (GstVidgenWindow *self, GstEvent *event);

@@ -19,7 +19,8 @@ struct vgk_device; /* a backend's own; so are these: */
 struct vgk_flights;
 struct vgk_recording;
 
-#define VGK_FLIGHTS 2 /* at a time: one that is computed or comes down, and the next */
+#define VGK_FLIGHTS 2        /* at a time: one that is computed or comes down, and the next */
+#define VGK_FLIGHT_FRAMES 16 /* that one takes, or gives, at most */
 
 struct vgk_device_options {
     int threads;        /* 0 = as many as the process may use (affinity, cgroup) */
@@ -33,17 +34,19 @@ struct vgk_device_options {
                               of a device (JSON); such a device has no memory to give.  NULL: a real one */
 };
 
-/* What goes up for a flight: a rectangle of a frame. */
+/* What goes up for a flight: a rectangle of a frame.  A frame that is on the device is read where it lies. */
 struct vgk_part {
     const struct vgk_frame *frame;
     uint64_t number; /* not 0: by this the frame is known again, and what is there of it is not copied again */
     int x, y, width, height; /* where chroma is halved it begins and ends on even rows and columns, or where the frame ends */
 };
 
-/* The largest frames of a flight. */
+/* The largest frames of a flight, on one of its ends. */
 struct vgk_flight_size {
+    int frames;        /* so many */
     int width, height; /* pixels */
     bool halved;       /* all have halved chroma */
+    bool there;        /* all are on the device: no room is wanted for them */
 };
 
 struct vgk_need {
@@ -114,14 +117,16 @@ struct vgk_backend {
      * but for a whole tile.  All NULL where there is nothing to gain by that.
      * flight_bytes: what flights_open wants of the device's memory (`memory`, the caller's) for frames of up to this size;
      * *host: what it takes of the host's (pinned, not counted elsewhere).
-     * flight_begin: flight k, 0 to VGK_FLIGHTS - 1, which must have been waited for; `in` is copied, with all rows of its
-     * frame above it, and may be changed when this returns.  *in_there, *out_there: where the part and the result will lie on
-     * the device, to be given to frame_read (any time until the flight begins anew) and frame_write (until flight_end: it then
-     * does not wait and tells nothing).
+     * flight_begin: flight k, 0 to VGK_FLIGHTS - 1, which must have been waited for; what of `in` is on the host is copied, with
+     * all rows of its frame above it, and may be changed when this returns; the rest stays as it is until flight_wait.  in_there,
+     * out_there: where the parts and the results will lie on the device (frames that are there already: themselves), to be
+     * given to frame_read (any time until the flight begins anew) and frame_write (until flight_end: it then does not wait and
+     * tells nothing).
      * flight_end: all of the flight is given to the device.
-     * flight_wait: waits for it, and copies the result to `out` (NULL: nobody wants it), which looks as it did for
+     * flight_wait: waits for it, and copies the results to `out` (NULL: nobody wants them), which look as they did for
      * flight_begin; *nonfinite as of frame_write.  Errors are those of all that was given to the device before flight_end.
-     * A flight that did not come to its end is given up by this. */
+     * A flight that did not come to its end is given up by this.
+     * in, out, in_there, out_there: the frames of the flight. */
     size_t (*flight_bytes)(const struct vgk_device *, const struct vgk_flight_size *in, const struct vgk_flight_size *out,
                            size_t *host);
     enum vgk_status (*flights_open)(struct vgk_device *, const struct vgk_flight_size *in,

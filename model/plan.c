@@ -489,24 +489,32 @@ static bool flights_fit(struct vg_plan *p, const struct vg_plan_request *r)
     return vg_plan_arrange(p) <= budget(p->backend, p->device, r->max_bytes);
 }
 
-/* Tiles in flight, if that is possible and fits: those that nothing but their own frame is known of, and nothing is
- * remembered of.  Rather with whole frames, of which each row goes up once, than tile by tile. */
+/* Whether a tile needs nothing of the host between its frames: no statistics to look at, no results that fade into others, one
+ * run for all that it gives. */
+static bool can_fly(const struct vg_plan *p)
+{
+    const struct vg_plan_info *i = &p->info;
+    enum vg_norm_mode mode = p->norms.mode;
+    return i->window <= VGK_FLIGHT_FRAMES && i->emit <= VGK_FLIGHT_FRAMES && (i->emit <= i->hop || i->centre < 0) &&
+           (i->emit == 1 || vg_window_time_input(p->model) < 0) && !p->model->summary.n_states &&
+           (mode == VG_NORM_EXACT || mode == VG_NORM_TILE || mode == VG_NORM_FROZEN);
+}
+
+/* Tiles in flight, if that is possible and fits.  Rather with whole frames, of which each row goes up once, than tile by
+ * tile. */
 static void add_flights(struct vg_plan *p, const struct vg_plan_request *r)
 {
-    const struct vg_summary *sum = &p->model->summary;
     const struct vg_axis *x = &p->grid.x, *y = &p->grid.y;
-    bool single = p->info.window == 1 && p->info.emit == 1 && p->info.centre == 0 && !sum->n_states &&
-                  (p->norms.mode == VG_NORM_EXACT || p->norms.mode == VG_NORM_TILE) && !p->exact;
-    if (!r->flights || !single || !p->backend->flight_bytes)
+    if (!r->flights || !p->backend->flight_bytes || !can_fly(p))
         return;
     bool halved = r->chroma_x == 2 && r->chroma_y == 2;
     int out[2];
     vg_plan_largest_output(p, out);
-    p->flight_out = (struct vgk_flight_size){out[0], out[1], halved};
+    p->flight_out = (struct vgk_flight_size){p->info.emit, out[0], out[1], halved, false};
     for (int whole = x->n * y->n > 1; whole >= 0; whole--) {
         p->flight_frames = whole;
-        p->flight_in = (struct vgk_flight_size){whole && x->frame > x->tile ? x->frame : x->tile,
-                                                whole && y->frame > y->tile ? y->frame : y->tile, halved};
+        p->flight_in = (struct vgk_flight_size){p->info.window, whole && x->frame > x->tile ? x->frame : x->tile,
+                                                whole && y->frame > y->tile ? y->frame : y->tile, halved, r->in_device};
         if (flights_fit(p, r))
             return;
         vg_plan_note(p, "%s in flight: %.1f MiB", whole ? "frames" : "tiles", (double)p->norms.arena / (1 << 20));

@@ -36,7 +36,8 @@ struct vg_plan_request {
     int overlap_x, overlap_y; /* -1 = as the model needs */
     enum vg_norm_mode norm_mode;
     bool live;                /* for AUTO */
-    bool flights;             /* tiles in flight (vg_run_start), where the backend, the model and max_bytes allow it */
+    bool flights;             /* tiles in flight (vg_run_start), where the backend, the model and max_bytes allow it: */
+    bool in_device;           /* of frames that come in the device's memory, which want no room for that */
     int norm_frames;          /* FROZEN: how many to measure, 0 = VG_NORM_FRAMES */
     bool norm_measure;        /* FROZEN: measure, whatever lies beside the model */
     bool norm_errors;         /* what else than EXACT is compared with it (vg_run_begin), where that fits, too */

@@ -30,7 +30,7 @@ static double products(const struct vg_net_op *op, bool blocks)
         if (blocks) {
             double in = (double)w->dim[1], out = (double)w->dim[0];
             int by = (c->kernel[0] + 2) / 3, bx = (c->kernel[1] + 2) / 3;
-            return n * (WINOGRAD_PRODUCTS * in * by * bx + WINOGRAD_TRANSFORM * (in / out * by * (bx < 2 ? bx : 2) + 1));
+            return n * (WINOGRAD_PRODUCTS * in * by * bx + WINOGRAD_TRANSFORM * (in * c->groups / out * by * (bx < 2 ? bx : 2) + 1));
         }
         for (int d = 1; d < w->rank; d++)
             n *= (double)w->dim[d];

@@ -395,6 +395,7 @@ enum vgk_status vg_run_program(struct vg_run *r, struct bound *bound, const stru
 
 void vg_run_next(struct vg_run *r)
 {
+    r->norms.comparing = false;
     r->which = !r->which;
     r->begun = true;
 }
@@ -454,6 +455,24 @@ enum vgk_status vg_run_check_frames(const struct vg_plan *p, const struct vgk_fr
     return VGK_OK;
 }
 
+enum vgk_status vg_run_between(struct vg_run *r, int k, struct vgk_error *err)
+{
+    const struct vg_plan *p = r->plan;
+    struct bound *all[] = {&r->main, &r->exact, &r->rescue};
+    int time = vg_window_time_input(p->model);
+    float at = (float)(k + 1) / (float)(p->info.emit + 1);
+    enum vgk_status s = VGK_OK;
+    if (time < 0 || at == r->between)
+        return VGK_OK;
+    r->between = 0;
+    for (int i = 0; i < 3 && !s; i++) {
+        all[i]->stale = true;
+        s = all[i]->program ? vg_fill(p, at, &all[i]->inputs[time], err) : VGK_OK;
+    }
+    r->between = s ? 0 : at;
+    return s;
+}
+
 enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct vgk_frame *in,
                             const struct vgk_colour *colour, const struct vgk_frame *out, struct vgk_error *err)
 {
@@ -465,14 +484,8 @@ enum vgk_status vg_run_tile(struct vg_run *r, int column, int row, const struct 
     if (!s && time < 0)
         s = vg_run_steps(r, &e, err);
     for (int k = 0; k < p->info.emit && !s && time >= 0; k++) { /* each frame between the two is a run of its own */
-        float at = (float)(k + 1) / (float)(p->info.emit + 1);
         e.out = &out[k];
-        r->main.stale = r->exact.stale = r->rescue.stale = true;
-        s = vg_fill(p, at, &r->main.inputs[time], err);
-        if (!s && p->exact)
-            s = vg_fill(p, at, &r->exact.inputs[time], err);
-        if (!s && p->rescue)
-            s = vg_fill(p, at, &r->rescue.inputs[time], err);
+        s = vg_run_between(r, k, err);
         s = s ? s : vg_run_steps(r, &e, err);
     }
     if (!s)
@@ -494,6 +507,7 @@ enum vgk_status vg_run_tensors(struct vg_run *r, const struct vgk_tensor *in, in
             if (all[k]->program) {
                 s = vg_copy_in(r->plan, &in[i], &all[k]->inputs[i], err);
                 all[k]->stale = true;
+                r->between = 0; /* whatever was told */
             }
     struct ends e = {.src = in, .n_src = n_in, .dst = out, .n_dst = n_out};
     if (!s)

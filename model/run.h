@@ -60,22 +60,25 @@ void vg_run_info(const struct vg_run *, struct vg_run_info *);
 enum vgk_status vg_run_tile(struct vg_run *, int column, int row, const struct vgk_frame *in, const struct vgk_colour *,
                             const struct vgk_frame *out, struct vgk_error *);
 
-/* The two halves of vg_run_tile for plans with flights (vg_plan_info.flight_bytes), which are of one frame in and one out:
- * a tile is started, and waited for later, when the next one is on its way.  VGK_FLIGHTS may have been started and not
- * waited for.
- * start: when it returns `in` may be changed; `out` says what the result will look like, its planes may be NULL.
- * number: 0: `in` is the tile.  Else, where the plan has flight_frames, `in` is the frame that the tile is cut from, and this
- * says which: another than all before, or the one whose rows went up in part with another of its tiles.  It stays as it is
- * until its last tile was started.
+/* The two halves of vg_run_tile for plans with flights (vg_plan_info.flight_bytes): a tile is started, and waited for later,
+ * when the next one is on its way.  VGK_FLIGHTS may have been started and not waited for.
+ * start: when it returns what of `in` is on the host may be changed; `out` says what the results will look like, the planes of
+ * those that go to the host may be NULL.  What is on the device is read and written where it lies, until it is waited for.
+ * number: of each frame of the window.  0: it is the tile.  Else, where the plan has flight_frames or one tile, it is the frame
+ * that the tile is cut from, and this says which: another than all before, or one whose rows went up with another tile or
+ * window.  It stays as it is until its last tile was started.
  * wait: the one that was started first, to `out`, which looks like that one; NULL: nobody wants it.  An error is that
  * tile's; its turn is over.
- * Nothing else of the run may be called in between, but vg_run_info and vg_run_flying, how many there are. */
-enum vgk_status vg_run_start(struct vg_run *, int column, int row, const struct vgk_frame *in, uint64_t number,
+ * Nothing else of the run may be called in between, but vg_run_next, vg_run_reset, vg_run_info, vg_run_flying, how many there
+ * are, and vg_run_flies: whether one may be started.  Frames that frozen norms are measured on, and those that are compared
+ * (vg_run_begin), are run. */
+bool vg_run_flies(const struct vg_run *);
+enum vgk_status vg_run_start(struct vg_run *, int column, int row, const struct vgk_frame *in, const uint64_t *number,
                              const struct vgk_colour *, const struct vgk_frame *out, struct vgk_error *);
 enum vgk_status vg_run_wait(struct vg_run *, const struct vgk_frame *out, struct vgk_error *);
 int vg_run_flying(const struct vg_run *);
 
-/* All tiles of a window have been run: the states move on.  Without states it does nothing. */
+/* All tiles of a window have been run: the states move on, and nothing is compared any more. */
 void vg_run_next(struct vg_run *);
 
 /* From now on a run ends before its next step, with VGK_ERR_DEVICE, when *stop is not 0: for whoever cannot wait for a

@@ -32,11 +32,20 @@ struct bound {
     int n_segments;
 };
 
+/* Where frames come from and go to: pictures, or the caller's tensors. */
+struct ends {
+    const struct vgk_frame *in, *out; /* [window], [emit]; out NULL: to nowhere */
+    int column, row;
+    struct vgk_matrix to, from;
+    float low[3], high[3];
+    const struct vgk_tensor *src, *dst; /* instead of pictures: of each input, of each output; data NULL = nothing */
+    int n_src, n_dst;
+};
+
 /* A tile that has been started. */
 struct flight {
-    int column, row;
-    struct vgk_colour colour;
-    struct vgk_frame in; /* on the device */
+    struct ends ends;
+    struct vgk_frame in[VGK_FLIGHT_FRAMES], out[VGK_FLIGHT_FRAMES]; /* on the device */
 };
 
 struct vg_run {
@@ -59,19 +68,10 @@ struct vg_run {
     int which;                /* copy of the states that it left */
     struct vg_run_info info;
     const int *stop;          /* NULL, or another thread's wish */
+    float between;            /* where between two frames the new one is, as all programs have it; 0: not told yet */
     struct vgk_flights *flights; /* NULL: the plan has none */
     struct flight flight[VGK_FLIGHTS]; /* the first of `flying` is number next_landing */
     int flying, next_landing;
-};
-
-/* Where frames come from and go to: pictures, or the caller's tensors. */
-struct ends {
-    const struct vgk_frame *in, *out; /* [window], [emit]; out NULL: to nowhere */
-    int column, row;
-    struct vgk_matrix to, from;
-    float low[3], high[3];
-    const struct vgk_tensor *src, *dst; /* instead of pictures: of each input, of each output; data NULL = nothing */
-    int n_src, n_dst;
 };
 
 /* run.c */
@@ -86,6 +86,8 @@ enum vgk_status vg_run_check_whole(const struct vg_plan *, const struct vgk_fram
 enum vgk_status vg_run_check_frames(const struct vg_plan *, const struct vgk_frame *in, const struct vgk_frame *out,
                                     struct vgk_error *);
 enum vgk_status vg_run_program(struct vg_run *, struct bound *, const struct ends *, struct vgk_error *);
+/* Tells the programs of an interpolator that wants the time that the new frame is number k of those between two. */
+enum vgk_status vg_run_between(struct vg_run *, int k, struct vgk_error *);
 
 /* run_flight.c */
 enum vgk_status vg_run_flight_open(struct vg_run *, struct vgk_error *);
@@ -101,6 +103,9 @@ void vg_run_norms_close(struct vg_run *);
 /* A parameter's values may have changed. */
 enum vgk_status vg_run_norms_parameter(struct vg_run *, int i, const float *values, struct vgk_error *);
 enum vgk_status vg_run_steps(struct vg_run *, const struct ends *, struct vgk_error *);
+/* No frame has to be measured first; frozen: goes over to constants then. */
+bool vg_run_norms_known(const struct vg_run *);
+enum vgk_status vg_run_norms_settle(struct vg_run *, struct vgk_error *);
 /* A tile's output, at (column, row), against the exact frame. */
 void vg_run_norms_compare(struct vg_run *, int column, int row, const struct vgk_frame *out);
 

@@ -105,8 +105,17 @@ enum vgk_status vg_run_norms_parameter(struct vg_run *r, int i, const float *val
     return VGK_OK;
 }
 
-/* Frozen: goes over to constants as soon as that can be. */
-static enum vgk_status settle(struct vg_run *r, struct vgk_error *err)
+static bool in_tiles(const struct vg_plan *p) { return p->grid.x.n * p->grid.y.n > 1; }
+
+/* Of a frame in tiles, the last one that is measured is still at work: vg_run_begin of the next one settles. */
+bool vg_run_norms_known(const struct vg_run *r)
+{
+    const struct vg_plan_norms *n = &r->plan->norms;
+    return n->mode != VG_NORM_FROZEN || r->info.frozen || n->stored ||
+           (!in_tiles(r->plan) && r->norms.statistics.frames >= n->frames);
+}
+
+enum vgk_status vg_run_norms_settle(struct vg_run *r, struct vgk_error *err)
 {
     const struct vg_plan *p = r->plan;
     struct vg_statistics *s = &r->norms.statistics;
@@ -122,8 +131,6 @@ static enum vgk_status settle(struct vg_run *r, struct vgk_error *err)
 }
 
 static bool measures(const struct vg_run *r) { return r->plan->norms.mode == VG_NORM_FROZEN && !r->info.frozen; }
-
-static bool in_tiles(const struct vg_plan *p) { return p->grid.x.n * p->grid.y.n > 1; }
 
 static enum vgk_status run_exact(struct vg_run *r, const struct ends *e, struct vgk_error *err)
 {
@@ -160,7 +167,7 @@ enum vgk_status vg_run_begin(struct vg_run *r, const struct vgk_frame *in, const
     struct vg_run_norms *n = &r->norms;
     n->comparing = false;
     enum vgk_status s = vg_run_check_whole(p, in, err);
-    s = s ? s : settle(r, err);
+    s = s ? s : vg_run_norms_settle(r, err);
     if (!s && p->small)
         s = run_small(r, in, colour, err);
     if (!s && measures(r) && in_tiles(p)) {
@@ -239,7 +246,7 @@ enum vgk_status vg_run_steps(struct vg_run *r, const struct ends *e, struct vgk_
     case VG_NORM_PREVIOUS: return run_previous(r, e, err);
     case VG_NORM_FROZEN:
         if (!in_tiles(p) || p->norms.stored)
-            s = settle(r, err);
+            s = vg_run_norms_settle(r, err);
         if (!s && measures(r) && !in_tiles(p))
             return run_exact(r, e, err);
         break;

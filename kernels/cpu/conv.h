@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Between conv.c, which plans a convolution, packs its weights and hands out its work, and the vector files that
- * compute one unit of it.  Everything has three dimensions here, of which the first ones may be 1. */
+/* Between conv.c, which plans a convolution and hands out its work, conv_pack.c, which packs its weights, and the vector
+ * files that compute one unit of it.  Everything has three dimensions here, of which the first ones may be 1. */
 #ifndef VGK_CPU_CONV_H
 #define VGK_CPU_CONV_H
 
@@ -26,7 +26,7 @@ enum vgk_conv_method {
     /* F(6x6, 3x3): Lavin & Gray, Fast Algorithms for Convolutional Neural Networks, 2016.  A tile of 8 x 8 inputs gives
      * 6 x 6 outputs.  A larger kernel is a sum of blocks of 3 x 3, block b of an axis from tap min(3 b, taps - 3) on (a
      * tap that two blocks reach belongs to the first): their products add up before the one transform back.
-     * Weights: [panel][position][block y][block x][cin][nr]. */
+     * Weights: [group][panel][position][block y][block x][cin][nr]. */
     VGK_CONV_WINOGRAD,
     /* As direct, of operands in bf16: a unit's input is first copied so, padded, with channels rounded up to `halves`.
      * Weights: [panel][ky][kx][pair of input channels][nr][2]. */
@@ -116,6 +116,17 @@ extern const struct vgk_conv_kernels vgk_conv_avx2, vgk_conv_avx512;
 extern vgk_conv_unit_fn vgk_conv_winograd_avx2, vgk_conv_winograd_avx512;
 extern vgk_conv_unit_fn vgk_conv_dot_avx2, vgk_conv_dot_avx512, vgk_conv_planar_avx2, vgk_conv_planar_avx512;
 #endif
+
+/* conv.c, conv_pack.c */
+enum vgk_status vgk_conv_make_plan(const struct vgk_device *, const struct vgk_op *, struct vgk_conv_plan *,
+                                   struct vgk_error *);
+enum vgk_status vgk_conv_pack(struct vgk_device *, const struct vgk_op *, void *packed, struct vgk_error *);
+
+/* NULL: the operand is left out. */
+static inline const struct vgk_tensor *vgk_conv_input(const struct vgk_op *op, int i)
+{
+    return i < op->n_in && op->in[i].type != VGK_NONE ? &op->in[i] : NULL;
+}
 
 /* The first tap of block b of a kernel of so many taps. */
 static inline int vgk_winograd_tap(int b, int taps) { return 3 * b < taps - 3 ? 3 * b : taps - 3; }

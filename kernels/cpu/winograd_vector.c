@@ -198,15 +198,13 @@ static void transform_patch(const struct vgk_conv_plan *p, const float *in, int 
         last_vector(src, src_y, src_x, whole, p->cin, v, vs);
 }
 
-void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *scratch)
+/* Tiles t0 to t1 of an image, the channels of a group. */
+static void tiles(const struct vgk_conv_job *j, int image, int group, int t0, int t1, float *scratch)
 {
     const struct vgk_conv_plan *p = &j->plan;
     const struct vgk_micro *micro = &VGK_SET(vgk_micro);
-    int across = (p->ow + M - 1) / M, down = (p->oh + p->above + M - 1) / M;
-    int ux = unit % p->units_x, uy = unit / p->units_x % p->units_y;
-    int image = unit / p->units_x / p->units_y, t0 = uy * across + ux * p->tiles;
-    int end = p->units_y == 1 ? across * down : (uy + 1) * across, t1 = t0 + p->tiles < end ? t0 + p->tiles : end;
-    const float *in = j->in + image * p->in.n;
+    int across = (p->ow + M - 1) / M;
+    const float *in = j->in + image * p->in.n + group * p->cin;
     ptrdiff_t row = (ptrdiff_t)p->inputs_row * p->cin, vs = p->blocks_y * row + VGK_WINOGRAD_GAP;
     ptrdiff_t ms = (ptrdiff_t)p->tiles * p->nr + VGK_WINOGRAD_GAP, half_tile = (ptrdiff_t)M * N * p->nr;
     float *v = scratch, *products = v + N * N * vs, *half = products + N * ms, *patch = half + p->tiles * half_tile;
@@ -222,7 +220,7 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
         }
 
     ptrdiff_t len = (ptrdiff_t)p->blocks_x * p->cin, lda = (ptrdiff_t)p->inputs_apart * p->cin;
-    const float *weights = j->weights;
+    const float *weights = (const float *)j->weights + (size_t)group * (p->packed / sizeof(float) / (size_t)p->groups);
     for (int i = 0; i < p->panels; i++) {
         for (int q = 0; q < N * N; q++) {
             struct vgk_segment s[VGK_WINOGRAD_BLOCKS];
@@ -240,14 +238,15 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
             if (q % N == N - 1)
                 half_out(products, ms, (ptrdiff_t)(t1 - t0) * p->nv, half + q / N * M * VL);
         }
-        int c = i * p->nr;
-        struct epilogue e = {j->scale + c, j->shift + c, j->slope + c, p->alpha, p->beta, p->residual_before_act};
+        int c = i * p->nr, constants = group * p->panels * p->nr + c, to = group * p->cout + c;
+        struct epilogue e = {j->scale + constants, j->shift + constants, j->slope + constants, p->alpha, p->beta,
+                             p->residual_before_act};
         for (int t = t0; t < t1; t++) {
             int first = t / across * M - p->above, y = first > 0 ? first : 0, x = t % across * M;
             struct tile a = {
                 .half = half + (t - t0) * half_tile + (y - first) * VL,
-                .out = j->out + image * p->out.n + y * p->out.y + x * p->out.x + c,
-                .res = p->residual ? j->res + image * p->res.n + y * p->res.y + x * p->res.x + c : NULL,
+                .out = j->out + image * p->out.n + y * p->out.y + x * p->out.x + to,
+                .res = p->residual ? j->res + image * p->res.n + y * p->res.y + x * p->res.x + to : NULL,
                 .out_stride = p->out,
                 .res_stride = p->res,
                 .rows = (p->oh - first < M ? p->oh - first : M) - (y - first),
@@ -257,4 +256,14 @@ void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *s
             outputs_by_act[p->act](&e, &a);
         }
     }
+}
+
+void VGK_SET(vgk_conv_winograd)(const struct vgk_conv_job *j, int unit, float *scratch)
+{
+    const struct vgk_conv_plan *p = &j->plan;
+    int across = (p->ow + M - 1) / M, down = (p->oh + p->above + M - 1) / M;
+    int ux = unit % p->units_x, uy = unit / p->units_x % p->units_y, t0 = uy * across + ux * p->tiles;
+    int end = p->units_y == 1 ? across * down : (uy + 1) * across, t1 = t0 + p->tiles < end ? t0 + p->tiles : end;
+    for (int g = 0; g < p->groups; g++)
+        tiles(j, unit / p->units_x / p->units_y, g, t0, t1, scratch);
 }

@@ -4,8 +4,8 @@
  *     the download of the one before, before its result is written: there is room for one on the device;
  *     its result, before that is downloaded.
  * Where it comes up there is room for the frames of two, and the caller waits for a flight before it begins anew: so nothing
- * else has to be waited for, and the host waits for a whole tile only.  Tiles of one frame share its room: each brings the
- * rows that are not there yet. */
+ * else has to be waited for, and the host waits for a whole tile only.  Tiles of one frame share its room, and so do windows that
+ * overlap: each brings the rows that are not there yet.  Frames on the device have no room here, and do not come up or down. */
 #include "device.h"
 
 #include <stdlib.h>
@@ -19,10 +19,10 @@ struct place {
 };
 
 struct flight {
-    const struct place *place;        /* of the frame that it reads */
-    uint8_t *host_out;                /* pinned */
+    const struct place *place[VGK_FLIGHT_FRAMES]; /* of the frames that it reads; NULL: has none */
+    uint8_t *host_out;                            /* pinned */
     struct vgk_cu_flags *host_flags;
-    struct vgk_frame out;             /* how it lies in pinned memory */
+    struct vgk_frame out[VGK_FLIGHT_FRAMES]; /* how they lie in pinned memory, unless they are the device's */
     size_t out_bytes;
     cudaEvent_t up, computed, down;
     bool ended;                       /* all of it is given to the device */
@@ -30,10 +30,11 @@ struct flight {
 
 struct vgk_flights {
     struct flight flight[VGK_FLIGHTS];
-    struct place place[VGK_FLIGHTS];
-    uint8_t *pinned, *memory; /* memory: for the frame that goes out */
+    struct place place[VGK_FLIGHTS * VGK_FLIGHT_FRAMES];
+    int n_in, n_out, n_places;
+    uint8_t *pinned, *memory; /* memory: for the frames that go out */
     cudaStream_t up, down;
-    size_t in_bytes, out_bytes; /* there is room for */
+    size_t in_bytes, out_bytes; /* there is room for, in a place, for all results of a flight */
 };
 
 static size_t flags_bytes(void) { return vgk_round_up(sizeof(struct vgk_cu_flags), VGK_ALIGN); }
@@ -49,15 +50,22 @@ static size_t staged_bytes(const struct vgk_frame *f)
 static size_t frame_bytes(const struct vgk_device *dev, const struct vgk_flight_size *size)
 {
     struct vgk_frame f = {.layout = VGK_FRAME_I420, .width = size->width, .height = size->height};
+    if (size->there)
+        return 0;
     return size->halved ? staged_bytes(&f)
                         : vgk_round_up(vgk_cuda_frame_scratch(dev, size->width, size->height), VGK_ALIGN);
+}
+
+static size_t end_bytes(const struct vgk_device *dev, const struct vgk_flight_size *size)
+{
+    return (size_t)size->frames * frame_bytes(dev, size);
 }
 
 size_t vgk_cuda_flight_bytes(const struct vgk_device *dev, const struct vgk_flight_size *in,
                              const struct vgk_flight_size *out, size_t *host)
 {
-    *host = VGK_FLIGHTS * (frame_bytes(dev, in) + frame_bytes(dev, out) + flags_bytes());
-    return VGK_FLIGHTS * frame_bytes(dev, in) + frame_bytes(dev, out);
+    *host = VGK_FLIGHTS * (end_bytes(dev, in) + end_bytes(dev, out) + flags_bytes());
+    return VGK_FLIGHTS * end_bytes(dev, in) + end_bytes(dev, out);
 }
 
 void vgk_cuda_flights_close(struct vgk_device *dev, struct vgk_flights **flights)
@@ -115,17 +123,20 @@ enum vgk_status vgk_cuda_flights_open(struct vgk_device *dev, const struct vgk_f
         return s;
     }
     f->in_bytes = frame_bytes(dev, in);
-    f->out_bytes = frame_bytes(dev, out);
+    f->out_bytes = end_bytes(dev, out);
+    f->n_in = in->frames;
+    f->n_out = out->frames;
+    f->n_places = in->there ? 0 : VGK_FLIGHTS * in->frames;
     uint8_t *pinned = f->pinned;
+    f->memory = memory;
+    for (int i = 0; i < f->n_places; i++, pinned += f->in_bytes, f->memory += f->in_bytes)
+        f->place[i] = (struct place){.host = pinned, .memory = f->memory};
     for (int k = 0; k < VGK_FLIGHTS; k++) {
         struct flight *g = &f->flight[k];
-        f->place[k].host = pinned;
-        f->place[k].memory = (uint8_t *)memory + (size_t)k * f->in_bytes;
-        g->host_out = f->place[k].host + f->in_bytes;
+        g->host_out = pinned;
         g->host_flags = (struct vgk_cu_flags *)(g->host_out + f->out_bytes);
         pinned = (uint8_t *)g->host_flags + flags_bytes();
     }
-    f->memory = (uint8_t *)memory + VGK_FLIGHTS * f->in_bytes;
     return VGK_OK;
 }
 
@@ -140,13 +151,23 @@ static void copy_frame(const struct vgk_frame *from, const struct vgk_frame *to)
     }
 }
 
-/* The frame's room; for one that has none yet, that which the flight before does not read. */
-static struct place *place_for(struct vgk_flights *f, const struct flight *before, uint64_t number)
+static bool reads(const struct vgk_flights *f, const struct flight *g, const struct place *p)
 {
-    for (int i = 0; i < VGK_FLIGHTS && number; i++)
+    int i = 0;
+    while (i < f->n_in && g->place[i] != p)
+        i++;
+    return i < f->n_in;
+}
+
+/* The room of a frame that flight g reads; for one that has none yet, some that neither g nor the flight before reads. */
+static struct place *place_for(struct vgk_flights *f, const struct flight *g, const struct flight *before, uint64_t number)
+{
+    struct place *p = f->place;
+    for (int i = 0; i < f->n_places && number; i++)
         if (f->place[i].number == number)
             return &f->place[i];
-    struct place *p = &f->place[before->ended && before->place == f->place];
+    while (reads(f, g, p) || (before->ended && reads(f, before, p)))
+        p++;
     p->number = number;
     p->rows = 0;
     return p;
@@ -173,30 +194,61 @@ static enum vgk_status send_rows(struct vgk_flights *f, struct place *p, const s
     return VGK_OK;
 }
 
+/* Where the part will lie, and the rows that are not there yet on their way. */
+static enum vgk_status begin_in(struct vgk_flights *f, struct flight *g, const struct flight *before, int i,
+                                const struct vgk_part *in, struct vgk_frame *in_there, struct vgk_error *err)
+{
+    const struct vgk_frame *frame = in->frame;
+    struct vgk_frame host, there = *frame;
+    enum vgk_status s = VGK_OK;
+    if (!frame->device) {
+        size_t bytes = staged_bytes(frame);
+        if (bytes > f->in_bytes)
+            return vgk_fail(err, VGK_ERR_INVALID, "a frame of %dx%d takes %zu bytes, there is room for %zu: the format, the size or "
+                            "the memory is not what was planned", frame->width, frame->height, bytes, f->in_bytes);
+        struct place *place = place_for(f, g, before, in->number);
+        g->place[i] = place;
+        vgk_cuda_stage(frame, place->host, &host);
+        vgk_cuda_stage(frame, place->memory, &there);
+        s = send_rows(f, place, frame, &host, &there, in->y + in->height, err);
+    }
+    *in_there = vgk_frame_part(&there, in->x, in->y, in->width, in->height);
+    in_there->device = true;
+    return s;
+}
+
+/* Where the results will lie. */
+static enum vgk_status begin_out(struct vgk_flights *f, struct flight *g, const struct vgk_frame *out, struct vgk_frame *out_there,
+                                 struct vgk_error *err)
+{
+    g->out_bytes = 0;
+    for (int i = 0; i < f->n_out; i++) {
+        g->out[i] = out_there[i] = out[i];
+        if (out[i].device)
+            continue;
+        size_t bytes = staged_bytes(&out[i]);
+        if (bytes > f->out_bytes - g->out_bytes)
+            return vgk_fail(err, VGK_ERR_INVALID, "%d frames of %dx%d take %zu bytes each, there is room for %zu: the format, the "
+                            "size or the memory is not what was planned", f->n_out, out[i].width, out[i].height, bytes, f->out_bytes);
+        vgk_cuda_stage(&out[i], g->host_out + g->out_bytes, &g->out[i]);
+        vgk_cuda_stage(&out[i], f->memory + g->out_bytes, &out_there[i]);
+        out_there[i].device = true;
+        g->out_bytes += bytes;
+    }
+    return VGK_OK;
+}
+
 enum vgk_status vgk_cuda_flight_begin(struct vgk_device *dev, struct vgk_flights *f, int k, const struct vgk_part *in,
                                       const struct vgk_frame *out, struct vgk_frame *in_there, struct vgk_frame *out_there,
                                       struct vgk_error *err)
 {
     struct flight *g = &f->flight[k], *before = &f->flight[(k + 1) % VGK_FLIGHTS];
-    const struct vgk_frame *frame = in->frame;
-    struct vgk_frame host, there;
-    size_t bytes = staged_bytes(frame);
     g->ended = false;
-    g->out_bytes = staged_bytes(out);
-    if (bytes > f->in_bytes || g->out_bytes > f->out_bytes)
-        return vgk_fail(err, VGK_ERR_INVALID, "frames of %dx%d and %dx%d take %zu and %zu bytes, there is room for %zu and "
-                        "%zu: the format or the size is not what was planned", frame->width, frame->height, out->width,
-                        out->height, bytes, g->out_bytes, f->in_bytes, f->out_bytes);
-    struct place *place = place_for(f, before, in->number);
-    g->place = place;
-    vgk_cuda_stage(frame, place->host, &host);
-    vgk_cuda_stage(frame, place->memory, &there);
-    vgk_cuda_stage(out, g->host_out, &g->out);
-    vgk_cuda_stage(out, f->memory, out_there);
-    *in_there = vgk_frame_part(&there, in->x, in->y, in->width, in->height);
-    in_there->device = out_there->device = true;
+    memset(g->place, 0, sizeof g->place);
     VGK_CUDA_TRY(vgk_cuda_enter(dev), err);
-    enum vgk_status s = send_rows(f, place, frame, &host, &there, in->y + in->height, err);
+    enum vgk_status s = begin_out(f, g, out, out_there, err);
+    for (int i = 0; i < f->n_in && !s; i++)
+        s = begin_in(f, g, before, i, &in[i], &in_there[i], err);
     if (s)
         return s;
     VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);
@@ -215,7 +267,8 @@ enum vgk_status vgk_cuda_flight_end(struct vgk_device *dev, struct vgk_flights *
     VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);
     VGK_CUDA_TRY(cudaEventRecord(g->computed, dev->stream), err);
     VGK_CUDA_TRY(cudaStreamWaitEvent(f->down, g->computed, 0), err);
-    VGK_CUDA_TRY(cudaMemcpyAsync(g->host_out, f->memory, g->out_bytes, cudaMemcpyDeviceToHost, f->down), err);
+    if (g->out_bytes)
+        VGK_CUDA_TRY(cudaMemcpyAsync(g->host_out, f->memory, g->out_bytes, cudaMemcpyDeviceToHost, f->down), err);
     VGK_CUDA_TRY(cudaEventRecord(g->down, f->down), err);
     g->ended = true;
     return VGK_OK;
@@ -238,7 +291,8 @@ enum vgk_status vgk_cuda_flight_wait(struct vgk_device *dev, struct vgk_flights 
     *nonfinite = g->host_flags->nonfinite;
     if (g->host_flags->bad_index)
         return vgk_fail(err, VGK_ERR_INVALID, VGK_CUDA_BAD_INDEX);
-    if (out)
-        copy_frame(&g->out, out);
+    for (int i = 0; i < f->n_out && out; i++)
+        if (!out[i].device)
+            copy_frame(&g->out[i], &out[i]);
     return VGK_OK;
 }

@@ -220,14 +220,16 @@ class Report:
 
     def ops(self):
         self.say("## Convolutions\n\n`bench-ops`, one thread: products as written over those that the machine's FMA peak allows "
-                 "(above 1: Winograd).\n\n")
+                 "(above 1: Winograd). With Winograd also over the peak: the products that its blocks make, in the layer's time, "
+                 "and when they are made alone, on the kernel's own panels and tiles.\n\n")
         out = subprocess.run([self.program("bench-ops"), "1", "200"], capture_output=True, text=True).stdout
         rows = []
         for line in out.splitlines():
-            found = re.match(r"(.*?)\s+(\d+x\d+)\s+([\d.]+) ms\s+([\d.]+) GF/s\s+([\d.]+) of peak (\d+)", line)
+            found = re.match(r"(.*?)\s+(\d+x\d+)\s+([\d.]+) ms\s+([\d.]+) GF/s\s+([\d.]+) of peak \d+"
+                             r"(?:\s+winograd ([\d.]+), products alone ([\d.]+))?", line)
             if found:
-                rows.append([found[1], found[3], found[4], found[5]])
-        self.say(table(["convolution of 320 x 180", "CPU ms", "Gflop/s", "of peak"], rows))
+                rows.append([found[1], *found.groups("-")[2:]])
+        self.say(table(["convolution of 320 x 180", "CPU ms", "Gflop/s", "of peak", "Winograd's products", "alone"], rows))
 
     def split(self):
         program = os.path.join(self.o.build, "tests", "gst", "bench-split")

@@ -3,144 +3,21 @@
  * what is lost, given up, overflows, or does not fit.
  *
  *     test-cuda-flights MODELS */
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "kernels/cuda_load.h"
-#include "kit.h"
-#include "nets.h"
+#include "flying.h"
 #include "overflow.h"
 #include "standin/counters.h"
 
 static const char *models_dir;
-static struct vgk_device *cuda;
+static struct vgk_device *cuda, *beside; /* beside: the same device, by streams of its own */
 
 static enum vgk_status open_plan(struct vgk_device *dev, struct vg_model *m, struct vg_plan_request r,
                                  struct nets_planned *p, struct vgk_error *err)
 {
     return nets_plan(p, m, &vgk_cuda, dev, r, err);
-}
-
-/* --- a stream of tiles --- */
-
-enum { MOST = 64 };
-
-struct tiles {
-    int n, n_frames, frame_of[MOST], column[MOST], row[MOST];
-    struct nets_picture frame[MOST], in[MOST], out[MOST];
-};
-
-/* The tiles of the frames as they are now. */
-static void cut(struct tiles *t, const struct vg_grid *g)
-{
-    const struct vg_layout layout = nets_layout(t->in[0].f.layout);
-    for (int i = 0; i < t->n; i++) {
-        struct vg_picture from = nets_planes(&t->frame[t->frame_of[i]]), to = nets_planes(&t->in[i]);
-        vg_copy_rect(&layout, &to, 0, 0, &from, g->x.origin[t->column[i]], g->y.origin[t->row[i]], t->in[i].f.width,
-                     t->in[i].f.height);
-    }
-}
-
-static struct tiles tiles_make(const struct vg_grid *g, enum vgk_frame_layout layout, int frames)
-{
-    const struct vg_axis *x = &g->x, *y = &g->y;
-    struct tiles t = {.n_frames = frames};
-    for (int f = 0; f < frames; f++) {
-        t.frame[f] = nets_picture(layout, x->frame, y->frame, true);
-        for (int row = 0; row < y->n; row++)
-            for (int column = 0; column < x->n && t.n < MOST; column++, t.n++) {
-                int w = x->frame - x->origin[column], h = y->frame - y->origin[row];
-                w = w < x->tile ? w : x->tile;
-                h = h < y->tile ? h : y->tile;
-                t.frame_of[t.n] = f;
-                t.column[t.n] = column;
-                t.row[t.n] = row;
-                t.in[t.n] = nets_picture(layout, w, h, false);
-                t.out[t.n] = nets_picture(layout, vg_axis_scale(x, w), vg_axis_scale(y, h), false);
-            }
-    }
-    cut(&t, g);
-    return t;
-}
-
-static void tiles_free(struct tiles *t)
-{
-    for (int i = 0; i < t->n_frames; i++)
-        free(t->frame[i].data);
-    for (int i = 0; i < t->n; i++)
-        free(t->in[i].data), free(t->out[i].data);
-}
-
-/* One after the other. */
-static enum vgk_status play(struct vg_run *run, struct tiles *t, struct vgk_error *err)
-{
-    struct vgk_colour colour = nets_colour(t->in[0].f.layout);
-    enum vgk_status s = VGK_OK;
-    for (int i = 0; i < t->n && !s; i++)
-        s = vg_run_tile(run, t->column[i], t->row[i], &t->in[i].f, &colour, &t->out[i].f, err);
-    return s;
-}
-
-static struct nets_picture copy(const struct nets_picture *p)
-{
-    struct nets_picture r = nets_picture(p->f.layout, p->f.width, p->f.height, false);
-    memcpy(r.data, p->data, r.bytes);
-    return r;
-}
-
-static void spoil(struct nets_picture *p)
-{
-    memset(p->data, 0x5a, p->bytes);
-    free(p->data);
-    p->data = NULL;
-}
-
-/* How tiles are given: alone, cut from their frames, or each third one alone. */
-enum way { ALONE, CUT, MIXED };
-
-/* In flight; what went in is gone as soon as a tile has been started, or the last of its frame. */
-static enum vgk_status fly(struct vg_run *run, const struct tiles *t, enum way way, struct nets_picture *out,
-                           struct vgk_error *err)
-{
-    static uint64_t number;
-    struct vgk_colour colour = nets_colour(t->in[0].f.layout);
-    enum vgk_status s = VGK_OK;
-    struct nets_picture frame = {.data = NULL};
-    int waited = 0;
-    for (int i = 0; i < t->n && !s; i++) {
-        bool first = !i || t->frame_of[i - 1] != t->frame_of[i], last = i + 1 == t->n || t->frame_of[i + 1] != t->frame_of[i];
-        bool alone = way == ALONE || (way == MIXED && i % 3 == 1);
-        struct nets_picture in = copy(&t->in[i]);
-        struct vgk_frame form = t->out[i].f;
-        if (first) {
-            number++;
-            frame = copy(&t->frame[t->frame_of[i]]);
-        }
-        for (int k = 0; k < 3; k++)
-            form.plane[k] = NULL;
-        s = vg_run_start(run, t->column[i], t->row[i], alone ? &in.f : &frame.f, alone ? 0 : number, &colour, &form, err);
-        spoil(&in);
-        if (last)
-            spoil(&frame);
-        if (!s && vg_run_flying(run) == VGK_FLIGHTS)
-            s = vg_run_wait(run, &out[waited++].f, err);
-    }
-    if (frame.data) /* something failed */
-        spoil(&frame);
-    while (!s && vg_run_flying(run))
-        s = vg_run_wait(run, &out[waited++].f, err);
-    return s;
-}
-
-/* Bytes that differ. */
-static int check_same(const char *what, const struct tiles *t, const struct nets_picture *got)
-{
-    int differ = 0;
-    for (int i = 0; i < t->n; i++)
-        for (size_t k = 0; k < t->out[i].bytes; k++)
-            differ += t->out[i].data[k] != got[i].data[k];
-    expectf(!differ, "%s: %d bytes differ", what, differ);
-    return differ;
 }
 
 /* Rows of whole frames, as they lie on the device. */
@@ -155,7 +32,7 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
 {
     struct nets_planned plain, flying;
     struct vgk_error err = {{0}};
-    struct nets_picture got[MOST];
+    struct nets_picture got[MOST][MOST_OUT];
     char what[128];
     frames = SANITIZED ? 2 : frames;
     r.chroma_x = r.chroma_y = layout == VGK_FRAME_I420 ? 2 : 1;
@@ -169,29 +46,46 @@ static void check(const char *name, struct vg_model *m, struct vg_plan_request r
     expect(info->flight_frames == in_tiles);
     expect(info->flight_bytes && info->staging_bytes > info->flight_bytes && !vg_plan_info(plain.plan)->flight_bytes);
     expect(info->arena_bytes == vg_plan_info(plain.plan)->arena_bytes + info->flight_bytes);
-    struct tiles t = tiles_make(info->grid, layout, frames);
-    for (int i = 0; i < t.n; i++)
-        got[i] = nets_picture(layout, t.out[i].f.width, t.out[i].f.height, false);
-    expectf(play(plain.run, &t, &err) == VGK_OK, "%s", err.text);
-    for (int round = 0; round < (in_tiles ? 4 : 2); round++) { /* from the second time on all of it is recorded */
+    struct tiles t = tiles_make(info, layout, frames);
+    results_make(&t, got);
+    for (int round = 0; round <= WAYS; round++) { /* from the second time on all of it is recorded */
         enum way way = round ? (enum way)(round - 1) : ALONE;
+        long up = 0, down = 0, whole = frames * frame_bytes(&t.frame[0].f), all = 0;
         for (int i = 0; i < t.n; i++)
-            memset(got[i].data, 0, got[i].bytes);
-        long before = standin_uploaded();
-        expectf(fly(flying.run, &t, way, got, &err) == VGK_OK, "%s", err.text);
+            for (int k = 0; k < info->emit; k++) {
+                memset(got[i][k].data, 0, got[i][k].bytes);
+                all += (long)got[i][k].bytes;
+            }
+        for (int i = 0; i < frames; i++)
+            up -= way >= FROM_DEVICE && way != TO_DEVICE ? (long)t.frame[i].bytes : 0;
+        expectf((round && info->norm_mode != VG_NORM_FROZEN) || play_tiles(plain.run, &t, &err) == VGK_OK, "%s", err.text);
+        up -= standin_uploaded();
+        down -= standin_downloaded();
+        expectf(fly(flying.run, &t, way, beside, got, &err) == VGK_OK, "%s", err.text);
+        up += standin_uploaded();
+        down += standin_downloaded();
         snprintf(what, sizeof what, "%s, %d tiles of %d bands, round %d", name, t.n, info->bands, round);
         check_same(what, &t, got);
-        long up = standin_uploaded() - before;
-        expectf(way != CUT || up == frames * frame_bytes(&t.frame[0].f), "%s: %ld bytes went up, expected %d frames of %ld", what,
-                up, frames, frame_bytes(&t.frame[0].f));
+        if (info->norm_errors)
+            continue;
+        whole = way == FROM_DEVICE || way == ON_DEVICE ? 0 : whole;
+        expectf(way == ALONE || way == MIXED || up == whole, "%s: %ld bytes went up, expected %ld", what, up, whole);
+        /* The test's own, and flags. */
+        expectf(way < TO_DEVICE || down <= all + t.n * 64, "%s: %ld bytes came down, expected %ld", what, down, all);
     }
     /* Both ways on one run. */
     for (int i = 0; i < t.n; i++)
-        memcpy(got[i].data, t.out[i].data, t.out[i].bytes);
-    expectf(play(flying.run, &t, &err) == VGK_OK, "%s", err.text);
+        for (int k = 0; k < info->emit; k++)
+            memcpy(got[i][k].data, t.out[i][k].data, t.out[i][k].bytes);
+    expectf(play_tiles(flying.run, &t, &err) == VGK_OK, "%s", err.text);
     check_same(name, &t, got);
-    for (int i = 0; i < t.n; i++)
-        free(got[i].data);
+    struct vg_run_info one, other;
+    vg_run_info(plain.run, &one);
+    vg_run_info(flying.run, &other);
+    expect(one.frozen == other.frozen && one.frozen == (info->norm_mode == VG_NORM_FROZEN));
+    expectf(!info->norm_errors || (other.errors_frames > 0 && fabs(other.error_mean - one.error_mean) < 1e-3), "%s: %d, %d frames, %g, %g",
+            name, (int)one.errors_frames, (int)other.errors_frames, one.error_mean, other.error_mean);
+    results_free(&t, got);
     tiles_free(&t);
     nets_unplan(&plain);
     nets_unplan(&flying);
@@ -221,6 +115,110 @@ static void same_bytes(void)
     }
 }
 
+/* Window of `in` frames to `out`. */
+static struct vg_model *window_model(int in, int out)
+{
+    struct vgk_error err = {{0}};
+    struct nets n;
+    nets_begin(&n, 3 * in);
+    int a = nets_unary(&n, nets_conv(&n, 0, (struct nets_conv){.out = 8, .kernel = 3}), "Relu");
+    struct vg_model *m = nets_end(&n, nets_conv(&n, a, (struct nets_conv){.out = 3 * out, .kernel = 3}), &err);
+    expectf(m && vg_model_summary(m)->window == in && vg_model_summary(m)->emit == out, "%s", err.text);
+    return m;
+}
+
+/* Two pictures and a time in, the picture then out. */
+static struct vg_model *between_model(void)
+{
+    struct vgk_error err = {{0}};
+    struct ow *m = ow_new(17);
+    ow_input(m, "a", 1, "1,3,h,w");
+    ow_input(m, "b", 1, "1,3,h,w");
+    ow_input(m, "t", 1, "1");
+    ow_add(m, ow_node("Sub", "way", "b,a", "d"));
+    ow_add(m, ow_node("Mul", "part", "d,t", "e"));
+    ow_add(m, ow_node("Add", "there", "a,e", "y"));
+    ow_output(m, "y", 1, "1,3,h,w");
+    struct vg_model *model = nets_finish(m, &err);
+    expectf(model && vg_model_summary(model)->centre < 0, "%s", err.text);
+    return model;
+}
+
+static bool plan_flies(struct vg_model *m, struct vg_plan_request r)
+{
+    struct vgk_error err = {{0}};
+    struct nets_planned p;
+    r.flights = true;
+    expectf(open_plan(cuda, m, r, &p, &err) == VGK_OK, "%s", err.text);
+    bool flies = vg_plan_info(p.plan)->flight_bytes > 0;
+    expect(flies == vg_run_flies(p.run));
+    nets_unplan(&p);
+    return flies;
+}
+
+/* Windows: each frame goes up once for all that it is in, the edge ones too. */
+static void windows(void)
+{
+    struct vg_model *mean = window_model(3, 1), *each = window_model(3, 3), *between = between_model();
+    struct vg_plan_request whole = {.width = 36, .height = 20}, tiles = {.width = 36, .height = 20, .tile_width = 28, .tile_height = 20};
+    check("3 frames to one", mean, whole, VGK_FRAME_PACKED, 6);
+    check("3 frames to one in tiles", mean, tiles, VGK_FRAME_I420, 6);
+    check("3 frames to 3", each, whole, VGK_FRAME_I420, 6);
+    check("3 frames to 3 in tiles", each, tiles, VGK_FRAME_PACKED, 6);
+    check("between two", between, whole, VGK_FRAME_PACKED, 5);
+    whole.emit = 3; /* three runs for two frames */
+    expect(!plan_flies(between, whole));
+    whole.emit = 0, whole.hop = 2; /* one window's results fade into the next one's */
+    expect(!plan_flies(each, whole) && plan_flies(mean, (struct vg_plan_request){.width = 36, .height = 20}));
+    vg_model_unref(&mean);
+    vg_model_unref(&each);
+    vg_model_unref(&between);
+}
+
+/* A tile, alone or of frame `number`. */
+static enum vgk_status start(struct vg_run *run, const struct tiles *t, int i, uint64_t number, struct vgk_error *err)
+{
+    struct vgk_colour colour = nets_colour(t->frame[0].f.layout);
+    struct vgk_frame in = tile_of(t, i, &t->frame[t->window_of[i]].f);
+    return vg_run_start(run, t->column[i], t->row[i], number ? &t->frame[t->window_of[i]].f : &in, &number, &colour,
+                        &t->out[i][0].f, err);
+}
+
+/* Frozen norms: what is measured first is run, and flies when the norms are constants; from the file all of it does. */
+static void frozen(void)
+{
+    struct vgk_error err = {{0}};
+    struct nets n;
+    struct nets_planned p;
+    nets_begin(&n, 3);
+    int a = nets_norm(&n, nets_conv(&n, 0, (struct nets_conv){.out = 8, .kernel = 3}), 0);
+    a = nets_norm(&n, nets_conv(&n, nets_unary(&n, a, "Relu"), (struct nets_conv){.out = 3, .kernel = 3}), 0);
+    struct vg_model *m = nets_end(&n, nets_unary(&n, a, "Sigmoid"), &err);
+    struct vg_plan_request r = {.width = 36, .height = 20, .norm_mode = VG_NORM_FROZEN, .norm_frames = 2, .norm_errors = true};
+    for (int stored = 0; stored < 2; stored++) {
+        r.tile_width = r.tile_height = 0;
+        check(stored ? "stored norms" : "measured norms", m, r, VGK_FRAME_PACKED, 4);
+        r.tile_width = 28, r.tile_height = 20;
+        check(stored ? "stored norms in tiles" : "measured norms in tiles", m, r, VGK_FRAME_I420, 4);
+        if (stored)
+            break;
+        r.flights = true;
+        expect(open_plan(cuda, m, r, &p, &err) == VGK_OK);
+        struct tiles t = tiles_make(vg_plan_info(p.plan), VGK_FRAME_PACKED, 3);
+        expect(!vg_run_flies(p.run));
+        expect(start(p.run, &t, 0, 0, &err) == VGK_ERR_INVALID && strstr(err.text, "norms"));
+        expect(play_tiles(p.run, &t, &err) == VGK_OK && vg_run_flies(p.run));
+        const struct vg_statistics *st = vg_run_statistics(p.run);
+        int64_t counts[2] = {st->parts[0].count, st->parts[1].count};
+        expect(st->n == 2 && vg_stored_make(&m->stored, 1, st->n, 0, counts));
+        memcpy(m->stored.values, st->kept, (size_t)m->stored.total * sizeof *m->stored.values);
+        tiles_free(&t);
+        nets_unplan(&p);
+        r.flights = false;
+    }
+    vg_model_unref(&m);
+}
+
 /* The last tile of each frame overflows: it is run again while the next one is on its way. */
 static void overflow(void)
 {
@@ -228,33 +226,29 @@ static void overflow(void)
     struct vg_model *m = overflow_model(&err);
     struct vg_plan_request r = {.width = 96, .height = 32, .tile_width = 40, .tile_height = 32};
     struct nets_planned plain, flying;
-    struct nets_picture got[MOST];
+    struct nets_picture got[MOST][MOST_OUT];
     struct vg_run_info info, want;
     expect(open_plan(cuda, m, r, &plain, &err) == VGK_OK);
     r.flights = true;
     expect(open_plan(cuda, m, r, &flying, &err) == VGK_OK);
     const struct vg_axis *x = &vg_plan_info(flying.plan)->grid->x;
-    struct tiles t = tiles_make(vg_plan_info(flying.plan)->grid, VGK_FRAME_PACKED, 4);
-    for (int i = 0; i < t.n; i++) {
-        got[i] = nets_picture(VGK_FRAME_PACKED, t.out[i].f.width, t.out[i].f.height, false);
-    }
+    struct tiles t = tiles_make(vg_plan_info(flying.plan), VGK_FRAME_PACKED, 4);
+    results_make(&t, got);
     for (int f = 0; f < t.n_frames; f++)
         for (size_t k = 0; k < t.frame[f].bytes; k++) {
             bool bright = (int)(k % (size_t)t.frame[f].f.stride[0]) / 3 > x->origin[x->n - 2] + x->tile;
             t.frame[f].data[k] = bright && k % 7 == 0 ? 255 : (uint8_t)(t.frame[f].data[k] % 20);
         }
-    cut(&t, vg_plan_info(flying.plan)->grid);
-    expect(play(plain.run, &t, &err) == VGK_OK);
+    expect(play_tiles(plain.run, &t, &err) == VGK_OK);
     vg_run_info(plain.run, &want);
-    for (enum way way = ALONE; way <= MIXED; way++) {
-        expectf(fly(flying.run, &t, way, got, &err) == VGK_OK, "%s", err.text);
+    for (enum way way = ALONE; way < WAYS; way++) {
+        expectf(fly(flying.run, &t, way, beside, got, &err) == VGK_OK, "%s", err.text);
         check_same("tiles that overflow", &t, got);
         vg_run_info(flying.run, &info);
         expectf(info.rescued == (way + 1) * want.rescued && want.rescued == (uint64_t)t.n_frames,
                 "%d tiles of %d run again, expected %d", (int)info.rescued, t.n, (int)want.rescued);
     }
-    for (int i = 0; i < t.n; i++)
-        free(got[i].data);
+    results_free(&t, got);
     tiles_free(&t);
     nets_unplan(&plain);
     nets_unplan(&flying);
@@ -276,46 +270,45 @@ static void given_up(void)
     struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     struct vgk_error err = {{0}};
     struct nets_planned p;
-    struct nets_picture got[MOST];
+    struct nets_picture got[MOST][MOST_OUT];
     int stop = 0;
     expect(open_plan(cuda, m, tiled, &p, &err) == VGK_OK && flies(&p) == FRAMES);
-    struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 2);
+    struct tiles t = tiles_make(vg_plan_info(p.plan), VGK_FRAME_PACKED, 2);
     expect(t.n == 4);
-    struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
-    for (int i = 0; i < t.n; i++)
-        got[i] = nets_picture(VGK_FRAME_PACKED, t.out[i].f.width, t.out[i].f.height, false);
-    expect(play(p.run, &t, &err) == VGK_OK);
+    results_make(&t, got);
+    expect(play_tiles(p.run, &t, &err) == VGK_OK);
     vg_run_watch(p.run, &stop);
-    expect(vg_run_wait(p.run, &got[0].f, &err) == VGK_ERR_INVALID);
-    expect(vg_run_start(p.run, 0, 0, &t.in[0].f, 0, &colour, &t.out[0].f, &err) == VGK_OK);
-    expect(vg_run_start(p.run, 0, 0, &t.in[1].f, 0, &colour, &t.out[1].f, &err) == VGK_OK);
-    expect(vg_run_start(p.run, 0, 0, &t.in[2].f, 0, &colour, &t.out[2].f, &err) == VGK_ERR_INVALID);
+    expect(vg_run_wait(p.run, &got[0][0].f, &err) == VGK_ERR_INVALID);
+    expect(start(p.run, &t, 0, 0, &err) == VGK_OK);
+    expect(start(p.run, &t, 1, 0, &err) == VGK_OK);
+    expect(start(p.run, &t, 2, 0, &err) == VGK_ERR_INVALID);
     expect(vg_run_wait(p.run, NULL, &err) == VGK_OK && vg_run_flying(p.run) == 1);
     stop = 1;
-    expect(vg_run_start(p.run, 0, 0, &t.in[2].f, 0, &colour, &t.out[2].f, &err) == VGK_ERR_DEVICE);
+    expect(start(p.run, &t, 2, 0, &err) == VGK_ERR_DEVICE);
     stop = 0;
     expect(vg_run_flying(p.run) == 1 && vg_run_wait(p.run, NULL, &err) == VGK_OK && vg_run_flying(p.run) == 0);
-    expect(fly(p.run, &t, ALONE, got, &err) == VGK_OK);
+    expect(fly(p.run, &t, ALONE, beside, got, &err) == VGK_OK);
     check_same("after tiles that were given up", &t, got);
     /* Of a frame whose first tile was given up the rows are there, or come again. */
     const uint64_t number = 900;
     stop = 1;
-    expect(vg_run_start(p.run, 0, 0, &t.frame[0].f, number, &colour, &t.out[0].f, &err) == VGK_ERR_DEVICE);
+    expect(start(p.run, &t, 0, number, &err) == VGK_ERR_DEVICE);
     stop = 0;
     for (int i = 0; i < 2; i++)
-        expect(vg_run_start(p.run, i, 0, &t.frame[0].f, number, &colour, &t.out[i].f, &err) == VGK_OK);
+        expect(start(p.run, &t, i, number, &err) == VGK_OK);
     for (int i = 0; i < 2; i++)
-        expect(vg_run_wait(p.run, &got[i].f, &err) == VGK_OK);
+        expect(vg_run_wait(p.run, &got[i][0].f, &err) == VGK_OK);
     check_same("of a frame that was given up", &t, got);
-    expect(vg_run_start(p.run, 1, 0, &t.in[0].f, number, &colour, &t.out[0].f, &err) == VGK_ERR_INVALID);
-    expect(vg_run_start(p.run, 2, 0, &t.frame[0].f, number, &colour, &t.out[0].f, &err) == VGK_ERR_INVALID);
+    struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
+    struct vgk_frame tile = tile_of(&t, 0, &t.frame[0].f);
+    expect(vg_run_start(p.run, 1, 0, &tile, &number, &colour, &t.out[0][0].f, &err) == VGK_ERR_INVALID);
+    expect(vg_run_start(p.run, 2, 0, &t.frame[0].f, &number, &colour, &t.out[0][0].f, &err) == VGK_ERR_INVALID);
     expect(vg_run_flying(p.run) == 0);
     /* Closed with two on their way. */
-    expect(vg_run_start(p.run, 0, 0, &t.in[0].f, 0, &colour, &t.out[0].f, &err) == VGK_OK);
-    expect(vg_run_start(p.run, 0, 0, &t.in[1].f, 0, &colour, &t.out[1].f, &err) == VGK_OK);
+    expect(start(p.run, &t, 0, 0, &err) == VGK_OK);
+    expect(start(p.run, &t, 1, 0, &err) == VGK_OK);
     nets_unplan(&p);
-    for (int i = 0; i < t.n; i++)
-        free(got[i].data);
+    results_free(&t, got);
     tiles_free(&t);
     vg_model_unref(&m);
 }
@@ -330,9 +323,39 @@ static void wrong_format(void)
     struct nets_picture in = nets_picture(VGK_FRAME_PACKED, 24, 20, true), out = nets_picture(VGK_FRAME_PACKED, 48, 40, false);
     struct vgk_colour colour = nets_colour(VGK_FRAME_PACKED);
     expect(open_plan(cuda, m, r, &p, &err) == VGK_OK);
-    expect(vg_run_start(p.run, 0, 0, &in.f, 0, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "room for"));
+    uint64_t number = 0;
+    expect(vg_run_start(p.run, 0, 0, &in.f, &number, &colour, &out.f, &err) == VGK_ERR_INVALID && strstr(err.text, "room for"));
     expect(vg_run_flying(p.run) == 0);
     free(in.data), free(out.data);
+    nets_unplan(&p);
+    vg_model_unref(&m);
+}
+
+/* Where all that comes lies on the device, room is for what goes out only; what comes from the host is refused. */
+static void in_device(void)
+{
+    struct vg_model *m = window_model(3, 1);
+    struct vgk_error err = {{0}};
+    struct nets_planned p, both;
+    struct nets_picture got[MOST][MOST_OUT];
+    struct vg_plan_request r = {.width = 36, .height = 20, .flights = true};
+    expect(open_plan(cuda, m, r, &both, &err) == VGK_OK);
+    r.in_device = true;
+    expect(open_plan(cuda, m, r, &p, &err) == VGK_OK);
+    const struct vg_plan_info *info = vg_plan_info(p.plan);
+    expectf(info->flight_bytes && 7 * info->flight_bytes == vg_plan_info(both.plan)->flight_bytes, "%zu of %zu bytes",
+            info->flight_bytes, vg_plan_info(both.plan)->flight_bytes);
+    struct tiles t = tiles_make(info, VGK_FRAME_PACKED, 4);
+    results_make(&t, got);
+    expect(play_tiles(both.run, &t, &err) == VGK_OK);
+    for (enum way way = FROM_DEVICE; way <= ON_DEVICE; way += ON_DEVICE - FROM_DEVICE) {
+        expectf(fly(p.run, &t, way, beside, got, &err) == VGK_OK, "%s", err.text);
+        check_same("frames on the device", &t, got);
+    }
+    expect(fly(p.run, &t, CUT, beside, got, &err) == VGK_ERR_INVALID && strstr(err.text, "room for 0"));
+    results_free(&t, got);
+    tiles_free(&t);
+    nets_unplan(&both);
     nets_unplan(&p);
     vg_model_unref(&m);
 }
@@ -346,7 +369,7 @@ static void set(const char *name, long value)
     setenv(name, text, 1);
 }
 
-static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, enum flew *flew, struct vgk_error *err)
+static enum vgk_status all_of_it(struct vg_model *m, int frames, size_t max_bytes, enum flew *flew, struct vgk_error *err)
 {
     struct vgk_device *dev = NULL;
     struct nets_planned p = {NULL, NULL};
@@ -357,8 +380,8 @@ static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, enum flew
         s = open_plan(dev, m, r, &p, err);
     *flew = flies(&p);
     if (!s) {
-        struct tiles t = tiles_make(vg_plan_info(p.plan)->grid, VGK_FRAME_PACKED, 2);
-        s = *flew ? fly(p.run, &t, *flew == FRAMES ? CUT : ALONE, t.out, err) : play(p.run, &t, err);
+        struct tiles t = tiles_make(vg_plan_info(p.plan), VGK_FRAME_PACKED, frames);
+        s = *flew ? fly(p.run, &t, *flew == FRAMES ? CUT : ALONE, beside, t.out, err) : play_tiles(p.run, &t, err);
         tiles_free(&t);
     }
     nets_unplan(&p);
@@ -369,9 +392,8 @@ static enum vgk_status all_of_it(struct vg_model *m, size_t max_bytes, enum flew
 }
 
 /* With the setting at 1, 2, 3 ... until nothing fails any more. */
-static void at_every(const char *setting, int least)
+static void at_every(const char *setting, int least, struct vg_model *m, int frames)
 {
-    struct vg_model *m = nets_shipped(models_dir, "upscale2x");
     int failed = 0, objects = standin_objects();
     enum vgk_status s = VGK_ERR_DEVICE;
     enum flew flew = NOTHING;
@@ -380,7 +402,7 @@ static void at_every(const char *setting, int least)
         struct vgk_error err = {{0}};
         vgk_cuda.free(cuda, vgk_cuda.alloc(cuda, 1)); /* calls without it: counts from here */
         set(setting, n);
-        s = all_of_it(m, 0, &flew, &err);
+        s = all_of_it(m, frames, 0, &flew, &err);
         unsetenv(setting);
         told = !s || (*err.text && (s == VGK_ERR_DEVICE || s == VGK_ERR_NOMEM));
         expectf(told, "%s=%d: status %d, '%s'", setting, n, s, err.text);
@@ -391,8 +413,17 @@ static void at_every(const char *setting, int least)
     vg_model_unref(&m);
 }
 
-static void lost_at_every_call(void) { at_every("VIDGEN_STANDIN_FAIL", 80); }
-static void no_memory_at_every_allocation(void) { at_every("VIDGEN_STANDIN_NOMEM", 4); }
+static void lost_at_every_call(void)
+{
+    at_every("VIDGEN_STANDIN_FAIL", 80, nets_shipped(models_dir, "upscale2x"), 2);
+    at_every("VIDGEN_STANDIN_FAIL", 80, window_model(3, 1), 4);
+}
+
+static void no_memory_at_every_allocation(void)
+{
+    at_every("VIDGEN_STANDIN_NOMEM", 4, nets_shipped(models_dir, "upscale2x"), 2);
+    at_every("VIDGEN_STANDIN_NOMEM", 4, window_model(3, 3), 3);
+}
 
 static void memory(void)
 {
@@ -407,18 +438,18 @@ static void memory(void)
             "%s", text);
     free(text), free(json);
     nets_unplan(&p);
-    expectf(all_of_it(m, bytes, &flew, &err) == VGK_OK && flew == FRAMES, "%s", err.text);
+    expectf(all_of_it(m, 2, bytes, &flew, &err) == VGK_OK && flew == FRAMES, "%s", err.text);
     /* Rather tile by tile, and rather one after the other, than none. */
-    expectf(all_of_it(m, bytes - 1, &flew, &err) == VGK_OK && flew == TILES, "%s", err.text);
+    expectf(all_of_it(m, 2, bytes - 1, &flew, &err) == VGK_OK && flew == TILES, "%s", err.text);
     struct vg_plan_request less = tiled;
     less.max_bytes = bytes - 1;
     expect(open_plan(cuda, m, less, &p, &err) == VGK_OK && vg_plan_info(p.plan)->arena_bytes < bytes);
     bytes = vg_plan_info(p.plan)->arena_bytes;
     alone = bytes - vg_plan_info(p.plan)->flight_bytes;
     nets_unplan(&p);
-    expectf(all_of_it(m, bytes, &flew, &err) == VGK_OK && flew == TILES, "%s", err.text);
-    expectf(all_of_it(m, bytes - 1, &flew, &err) == VGK_OK && flew == NOTHING, "%s", err.text);
-    expectf(all_of_it(m, alone, &flew, &err) == VGK_OK && flew == NOTHING, "%s", err.text);
+    expectf(all_of_it(m, 2, bytes, &flew, &err) == VGK_OK && flew == TILES, "%s", err.text);
+    expectf(all_of_it(m, 2, bytes - 1, &flew, &err) == VGK_OK && flew == NOTHING, "%s", err.text);
+    expectf(all_of_it(m, 2, alone, &flew, &err) == VGK_OK && flew == NOTHING, "%s", err.text);
     vg_model_unref(&m);
 }
 
@@ -428,7 +459,7 @@ static long launches_of(struct vg_run *run, struct tiles *t)
 {
     struct vgk_error err = {{0}};
     long before = standin_launches();
-    expectf(play(run, t, &err) == VGK_OK, "%s", err.text);
+    expectf(play_tiles(run, t, &err) == VGK_OK, "%s", err.text);
     return standin_launches() - before;
 }
 
@@ -442,8 +473,8 @@ static void recordings(void)
     struct vg_run_info info, none;
     int graphs = standin_graphs();
     expect(open_plan(cuda, m, r, &recorded, &err) == VGK_OK && open_plan(cuda, m, r, &one, &err) == VGK_OK);
-    struct tiles t = tiles_make(vg_plan_info(one.plan)->grid, VGK_FRAME_PACKED, 1), u = t;
-    u.out[0] = nets_picture(VGK_FRAME_PACKED, t.out[0].f.width, t.out[0].f.height, false);
+    struct tiles t = tiles_make(vg_plan_info(one.plan), VGK_FRAME_PACKED, 1), u = t;
+    results_make(&t, u.out);
     const float *defaults = vg_model_summary(m)->parameters[0].defaults, other[3] = {0, 0, 1}, *values[] = {defaults, other, defaults};
     for (int round = 0; round < 6; round++) {
         if (round % 2 == 0) {
@@ -466,7 +497,7 @@ static void recordings(void)
     nets_unplan(&recorded);
     nets_unplan(&one);
     expect(standin_graphs() == graphs);
-    free(u.out[0].data);
+    results_free(&t, u.out);
     tiles_free(&t);
     vg_model_unref(&m);
 }
@@ -518,22 +549,26 @@ int main(int argc, char **argv)
 {
     struct vgk_error err = {{0}};
     models_dir = argc > 1 ? argv[1] : "pipelines/models";
-    if (vgk_cuda.open(&(struct vgk_device_options){0}, &cuda, &err)) {
+    if (vgk_cuda.open(&(struct vgk_device_options){0}, &cuda, &err) || vgk_cuda.open(&(struct vgk_device_options){0}, &beside, &err)) {
         printf("%s\n", err.text);
         return 1;
     }
     kit_seed(5);
     run(same_bytes);
+    run(windows);
+    run(frozen);
     run(overflow);
     run(given_up);
     run(wrong_format);
+    run(in_device);
     run(recordings);
     run(not_recorded);
     run(recorded_beside);
     run(lost_at_every_call);
     run(no_memory_at_every_allocation);
     run(memory);
-    expect(vgk_cuda.bytes_now(cuda) == 0);
+    expect(vgk_cuda.bytes_now(cuda) == 0 && vgk_cuda.bytes_now(beside) == 0);
+    vgk_cuda.close(&beside);
     vgk_cuda.close(&cuda);
     return kit_done();
 }

@@ -108,16 +108,20 @@ MUTANTS = [
     ("flight-no-wait-at-the-end", "flights.c", "    VGK_CUDA_TRY(cudaEventSynchronize(g->down), err);\n", "", FLIGHTS),
     ("flight-waits-for-upload-only", "flights.c", "cudaEventSynchronize(g->down)", "cudaEventSynchronize(g->up)", FLIGHTS),
     ("flight-recorded-too-early", "flights.c",
-     "    enum vgk_status s = send_rows(f, place, frame, &host, &there, in->y + in->height, err);\n    if (s)\n        return s;\n"
+     "        s = begin_in(f, g, before, i, &in[i], &in_there[i], err);\n    if (s)\n        return s;\n"
      "    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);\n",
-     "    VGK_CUDA_TRY(cudaEventRecord(g->up, f->up), err);\n"
-     "    enum vgk_status s = send_rows(f, place, frame, &host, &there, in->y + in->height, err);\n    if (s)\n        return s;\n",
-     FLIGHTS),
-    ("flight-over-the-frame-before", "flights.c", "&f->place[before->ended && before->place == f->place]", "&f->place[0]", FLIGHTS),
+     "        s = (i ? 0 : cudaEventRecord(g->up, f->up)), s = begin_in(f, g, before, i, &in[i], &in_there[i], err);\n"
+     "    if (s)\n        return s;\n", FLIGHTS),
+    ("flight-over-the-frame-before", "flights.c", "(before->ended && reads(f, before, p))", "false", FLIGHTS),
+    ("flight-one-room-for-a-window", "flights.c", "while (reads(f, g, p) || ", "while (", FLIGHTS, "windows"),
+    ("flight-one-room-for-results", "flights.c", "vgk_cuda_stage(&out[i], f->memory + g->out_bytes, &out_there[i]);",
+     "vgk_cuda_stage(&out[i], f->memory, &out_there[i]);", FLIGHTS, "windows"),
+    ("flight-brings-down-what-stays", "flights.c", "        if (out[i].device)\n            continue;\n", "", FLIGHTS, "in_device"),
+    ("flight-no-room-for-the-device", "flights.c", "    if (size->there)\n        return 0;\n", "", FLIGHTS, "in_device"),
     ("flight-knows-no-frame", "flights.c", "if (f->place[i].number == number)", "if (0)", FLIGHTS),
     ("flight-sends-all-rows-again", "flights.c", "int begin = p->rows, n = end - begin;", "int begin = 0, n = end - begin;", FLIGHTS),
     ("flight-takes-the-first-tile", "flights.c", "vgk_frame_part(&there, in->x, in->y, in->width", "vgk_frame_part(&there, 0, in->y, in->width", FLIGHTS),
-    ("flight-one-room-for-two", "flights.c", "(uint8_t *)memory + (size_t)k * f->in_bytes;", "memory;", FLIGHTS),
+    ("flight-one-room-for-two", "flights.c", ".memory = f->memory};", ".memory = memory};", FLIGHTS),
     ("flight-flags-stay", "flights.c",
      "    VGK_CUDA_TRY(cudaMemsetAsync(dev->flags, 0, sizeof *dev->flags, dev->stream), err);\n"
      "    VGK_CUDA_TRY(cudaEventRecord", "    VGK_CUDA_TRY(cudaEventRecord", FLIGHTS),

@@ -4,6 +4,7 @@
 
 #include "cuda/standin/counters.h"
 #include "pipeline.h"
+#include "time_nets.h"
 
 #define SOURCE(format) \
   "videotestsrc num-buffers=2 pattern=zone-plate kx2=8 ky2=8 ! video/x-raw,format=" format ",width=36,height=27 ! "
@@ -223,13 +224,23 @@ GST_END_TEST;
 static GstBuffer *
 painted_frame (GstHarness *h, guint step)
 {
-  GstBuffer *frame = gst_harness_create_buffer (h, 36 * 27 * 3);
+  GstBuffer *frame = gst_harness_create_buffer (h, 36 * 28 * 3);
   GstMapInfo map;
 
   fail_unless (gst_buffer_map (frame, &map, GST_MAP_WRITE));
   for (guint i = 0; i < map.size; i++)
     map.data[i] = i * step % 251;
   gst_buffer_unmap (frame, &map);
+  return frame;
+}
+
+static GstBuffer *
+stamped_frame (GstHarness *h, guint n)
+{
+  GstBuffer *frame = painted_frame (h, 2 * n + 3);
+
+  GST_BUFFER_PTS (frame) = n * 40 * GST_MSECOND;
+  GST_BUFFER_DURATION (frame) = 40 * GST_MSECOND;
   return frame;
 }
 
@@ -243,7 +254,7 @@ GST_START_TEST (test_parameters_in_flight)
     GstElement *element = gst_harness_find_element (h, "vidgen");
 
     gst_harness_set_live (h, FALSE);
-    gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=27,framerate=25/1");
+    gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=28,framerate=25/1");
     for (gint i = 0; i < 2; i++) {
       if (round < 2 && round != i)
         continue;
@@ -274,6 +285,84 @@ GST_START_TEST (test_parameters_in_flight)
   for (gint i = 0; i < 2; i++) {
     gst_buffer_unref (alone[i]);
     gst_buffer_unref (out[i]);
+  }
+}
+GST_END_TEST;
+
+/* Frozen norms are measured on eight frames, each of which leaves at once; then frames fly, but for those that are compared. */
+GST_START_TEST (test_frozen_in_flight)
+{
+  gchar *model = time_norm_model (), *lines[] = {
+    g_strdup_printf ("vidgen device=cuda model-file=%s norm-mode=frozen norm-error-interval=0", model),
+    g_strdup_printf ("vidgen device=cuda model-file=%s norm-mode=frozen norm-error-interval=10", model)};
+
+  for (guint i = 0; i < G_N_ELEMENTS (lines); i++) {
+    GstHarness *h = gst_harness_new_parse (lines[i]);
+
+    gst_harness_set_live (h, FALSE);
+    gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=28,framerate=25/1");
+    for (guint n = 1; n <= 12; n++) {
+      fail_unless_equals_int (gst_harness_push (h, painted_frame (h, n)), GST_FLOW_OK);
+      fail_unless_equals_int (gst_harness_buffers_received (h), n <= 8 || (i == 1 && n == 10) ? n : n - 1);
+    }
+    fail_unless (gst_harness_push_event (h, gst_event_new_eos ()));
+    fail_unless_equals_int (gst_harness_buffers_received (h), 12);
+    gst_harness_teardown (h);
+    g_free (lines[i]);
+  }
+  time_remove (model);
+}
+GST_END_TEST;
+
+/* Windows, and frames between two: the bytes of one by one, a frame later; each frame goes up once. */
+GST_START_TEST (test_windows_in_flight)
+{
+  enum { N = 7 };
+  gchar *models[] = {time_window_model (3, 1, -2), time_window_model (3, 3, 0), time_between_model (FALSE)};
+  static const struct
+  {
+    guint received[N], all;
+  } cases[] = {
+    {{0, 0, 1, 2, 3, 4, 5}, 7},  /* the second is the first one's last */
+    {{0, 0, 0, 0, 0, 3, 3}, 7},  /* three at once */
+    {{1, 1, 3, 5, 7, 9, 11}, 14}, /* behind what flies comes the frame itself */
+  };
+
+  for (guint m = 0; m < G_N_ELEMENTS (models); m++) {
+    gchar *line = g_strdup_printf ("vidgenmodel device=cuda scene-cut=off model-file=%s", models[m]);
+    GstHarness *one = gst_harness_new_parse (line), *h = gst_harness_new_parse (line); /* live: one by one */
+
+    gst_harness_set_live (h, FALSE);
+    gst_harness_set_src_caps_str (one, "video/x-raw,format=RGB,width=36,height=28,framerate=25/1");
+    gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=28,framerate=25/1");
+    for (guint n = 0; n < N; n++) {
+      glong before = standin_uploaded ();
+
+      fail_unless_equals_int (gst_harness_push (h, stamped_frame (h, n)), GST_FLOW_OK);
+      fail_unless (gst_harness_buffers_received (h) == cases[m].received[n], "model %u, frame %u: %u", m, n,
+          gst_harness_buffers_received (h));
+      fail_unless (n < 2 || m == 1 || standin_uploaded () - before == 112 * 28, "model %u, frame %u: %ld bytes went up", m, n,
+          standin_uploaded () - before);
+      fail_unless_equals_int (gst_harness_push (one, stamped_frame (one, n)), GST_FLOW_OK);
+    }
+    fail_unless (gst_harness_push_event (h, gst_event_new_eos ()) && gst_harness_push_event (one, gst_event_new_eos ()));
+    fail_unless_equals_int (gst_harness_buffers_received (h), cases[m].all);
+    for (guint n = 0; n < cases[m].all; n++) {
+      GstBuffer *a = gst_harness_pull (one), *b = gst_harness_pull (h);
+      GstMapInfo x, y;
+
+      fail_unless_equals_uint64 (GST_BUFFER_PTS (a), GST_BUFFER_PTS (b));
+      fail_unless (gst_buffer_map (a, &x, GST_MAP_READ) && gst_buffer_map (b, &y, GST_MAP_READ));
+      fail_unless (x.size == y.size && memcmp (x.data, y.data, x.size) == 0, "model %u, frame %u", m, n);
+      gst_buffer_unmap (a, &x);
+      gst_buffer_unmap (b, &y);
+      gst_buffer_unref (a);
+      gst_buffer_unref (b);
+    }
+    gst_harness_teardown (one);
+    gst_harness_teardown (h);
+    g_free (line);
+    time_remove (models[m]);
   }
 }
 GST_END_TEST;
@@ -318,7 +407,7 @@ GST_START_TEST (test_no_flights_live)
 {
   GstHarness *h = gst_harness_new_parse ("vidgen device=cuda model-file=upscale2x");
 
-  gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=27,framerate=25/1");
+  gst_harness_set_src_caps_str (h, "video/x-raw,format=RGB,width=36,height=28,framerate=25/1");
   for (guint n = 1; n < 4; n++) {
     fail_unless_equals_int (gst_harness_push (h, painted_frame (h, n)), GST_FLOW_OK);
     fail_unless_equals_int (gst_harness_buffers_received (h), n);
@@ -389,6 +478,8 @@ cuda_suite (void)
   tcase_add_test (tc, test_refusals);
   tcase_add_test (tc, test_flights);
   tcase_add_test (tc, test_parameters_in_flight);
+  tcase_add_test (tc, test_frozen_in_flight);
+  tcase_add_test (tc, test_windows_in_flight);
   tcase_add_test (tc, test_frames_go_up_once);
   tcase_add_test (tc, test_no_flights_live);
   tcase_add_test (tc, test_lost);

@@ -372,6 +372,90 @@ context_of (GstBuffer *buffer)
   return GST_CUDA_MEMORY_CAST (memory)->context;
 }
 
+/* The next that came out. */
+static void
+expect_frame (GstHarness *h, const GstVideoInfo *info, GstBuffer *want, const gchar *what)
+{
+  GstBuffer *out = gst_harness_pull (h);
+  gchar *differ = frames_differ (info, want, out);
+
+  fail_unless (!differ, "%s: %s", what, differ);
+  fail_unless_equals_uint64 (GST_BUFFER_PTS (out), GST_BUFFER_PTS (want));
+  gst_buffer_unref (out);
+}
+
+static void
+gone (gpointer alive, GstMiniObject *object)
+{
+  *(gboolean *) alive = FALSE;
+}
+
+/* One frame is under way while the next one comes, whichever side is CUDA memory: complete when it leaves; what lies on the
+ * device is kept until then, and no longer. */
+GST_START_TEST (test_one_under_way)
+{
+  enum { N = 6 };
+  static const gchar *const ways[] = {"host to device", "device to host", "device to device"};
+  GstVideoInfo info = frames_info ("RGB", 36, 28), large = frames_info ("RGB", 72, 56);
+  GstCudaContext *context = gst_cuda_context_new (0);
+  GstCaps *in_caps = frames_caps ("RGB", 36, 28), *out_caps = frames_caps ("RGB", 72, 56),
+          *in_cuda_caps = caps_in_cuda ("RGB", 36, 28), *out_cuda_caps = caps_in_cuda ("RGB", 72, 56);
+  GstHarness *one = gst_harness_new_parse ("vidgenmodel device=cuda model-file=upscale2x"); /* live: one by one */
+  GstBuffer *want[N];
+
+  gst_harness_set_src_caps (one, gst_caps_ref (in_caps));
+  for (guint n = 0; n < N; n++) {
+    GstBuffer *frame = frames_new (&info, n, 0, FALSE);
+
+    GST_BUFFER_PTS (frame) = n * GST_SECOND;
+    fail_unless_equals_int (gst_harness_push (one, frame), GST_FLOW_OK);
+    want[n] = gst_harness_pull (one);
+  }
+  gst_harness_teardown (one);
+
+  for (guint w = 0; w < G_N_ELEMENTS (ways); w++) {
+    gboolean from_cuda = w > 0, alive[N];
+    GstHarness *h = gst_harness_new_parse ("vidgenmodel device=cuda model-file=upscale2x");
+    GstSegment segment;
+
+    gst_harness_set_live (h, FALSE);
+    gst_harness_set_caps (
+        h, gst_caps_ref (from_cuda ? in_cuda_caps : in_caps), gst_caps_ref (w == 1 ? out_caps : out_cuda_caps));
+    for (guint n = 0; n < N; n++) {
+      GstBuffer *frame = from_cuda ? frame_in (context, in_cuda_caps, n) : frames_new (&info, n, 0, FALSE);
+
+      GST_BUFFER_PTS (frame) = n * GST_SECOND;
+      alive[n] = TRUE;
+      gst_mini_object_weak_ref (GST_MINI_OBJECT (frame), gone, &alive[n]);
+      fail_unless_equals_int (gst_harness_push (h, frame), GST_FLOW_OK);
+      fail_unless_equals_int (gst_harness_buffers_in_queue (h), n > 0 && n != 4);
+      if (n > 0 && n != 4)
+        expect_frame (h, &large, want[n - 1], ways[w]);
+      fail_unless (alive[n] == from_cuda && !(n > 0 && alive[n - 1]), "%s: frame %u", ways[w], n);
+      if (n == 3) { /* what flies is not wanted */
+        gst_harness_push_event (h, gst_event_new_flush_start ());
+        gst_harness_push_event (h, gst_event_new_flush_stop (TRUE));
+        gst_segment_init (&segment, GST_FORMAT_TIME);
+        gst_harness_push_event (h, gst_event_new_segment (&segment));
+        fail_unless (!alive[n]);
+      }
+    }
+    fail_unless (gst_harness_push_event (h, gst_event_new_eos ()));
+    expect_frame (h, &large, want[N - 1], ways[w]);
+    fail_unless (!alive[N - 1]);
+    gst_harness_teardown (h);
+  }
+  for (guint n = 0; n < N; n++)
+    gst_buffer_unref (want[n]);
+  gst_caps_unref (in_caps);
+  gst_caps_unref (out_caps);
+  gst_caps_unref (in_cuda_caps);
+  gst_caps_unref (out_cuda_caps);
+  gst_object_unref (context);
+  expect_no_contexts ();
+}
+GST_END_TEST;
+
 /* Frames that come from other contexts, and from another device: the element goes over to theirs. */
 static void
 check_adoption (const gchar *line)
@@ -690,6 +774,7 @@ cuda_memory_suite (void)
   tcase_add_test (tc, test_budget);
   tcase_add_test (tc, test_in_flight);
   tcase_add_test (tc, test_time);
+  tcase_add_test (tc, test_one_under_way);
   tcase_add_test (tc, test_one_context);
   tcase_add_test (tc, test_any_order);
   tcase_add_test (tc, test_adoption);

@@ -150,6 +150,21 @@ GST_START_TEST (test_errors)
 }
 GST_END_TEST;
 
+/* Those frames are compared that are to be, and no others with what was made for them. */
+GST_START_TEST (test_error_interval)
+{
+  Play *play = run (12, "", "norm-error-interval=4 norm-mode=tile tile-width=48");
+  GstStructure *stats = stats_of (play);
+  guint64 frames;
+
+  play_ok (play, 12);
+  fail_unless (gst_structure_get_uint64 (stats, "norm-error-frames", &frames));
+  fail_unless_equals_uint64 (frames, 3);
+  gst_structure_free (stats);
+  play_free (play);
+}
+GST_END_TEST;
+
 /* `vidgen freeze` on a picture: that picture then comes out as with exact norms, and live streams are frozen. */
 GST_START_TEST (test_stored)
 {
@@ -204,6 +219,7 @@ norms_suite (void)
   tcase_add_test (tc, test_auto);
   tcase_add_test (tc, test_frozen_tiles);
   tcase_add_test (tc, test_errors);
+  tcase_add_test (tc, test_error_interval);
   tcase_add_test (tc, test_stored);
   return s;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Models of several frames, made on the spot, whose results are known to the byte. */
+/* Models made on the spot: of several frames, whose results are known to the byte; with a norm. */
 #ifndef TIME_NETS_H
 #define TIME_NETS_H
 
@@ -151,6 +151,22 @@ time_state_model (void)
   ow_output (m, "y", 1, "1,3,h,w");
   ow_output (m, "state_out", 1, "1,3,h,w");
   return time_write (m, "state.onnx");
+}
+
+/* A norm over the whole frame, of what a convolution makes. */
+static inline gchar *
+time_norm_model (void)
+{
+  struct ow *m = ow_new (17);
+
+  ow_input (m, "x", 1, "1,3,h,w");
+  ow_floats_tensor (m, "w", 4, (int64_t[]){3, 3, 1, 1}, (float[]){1, .5f, 0, 0, 1, .5f, .5f, 0, 1});
+  ow_floats_tensor (m, "scale", 1, (int64_t[]){3}, (float[]){.2f, .2f, .2f});
+  ow_floats_tensor (m, "offset", 1, (int64_t[]){3}, (float[]){.5f, .5f, .5f});
+  ow_add (m, ow_node ("Conv", "mix", "x,w", "mixed"));
+  ow_add (m, ow_node ("InstanceNormalization", "norm", "mixed,scale,offset", "y"));
+  ow_output (m, "y", 1, "1,3,h,w");
+  return time_write (m, "norm.onnx");
 }
 
 #endif

@@ -393,7 +393,7 @@ static void shapes(void)
     }
 }
 
-/* Winograd over kernels of several blocks, whole threes and not, in every layout of the blocks' inputs. */
+/* Winograd over kernels of several blocks, whole threes and not, in every layout of the blocks' inputs, also in groups. */
 static void large_kernels(void)
 {
     static const int kernels[][2] = {{9, 9}, {5, 5}, {7, 7}, {6, 6}, {3, 9}, {9, 3}, {4, 5}, {12, 8}, {8, 12}, {15, 3}};
@@ -406,6 +406,9 @@ static void large_kernels(void)
             s.begin[a] = kit_int(0, s.kernel[a] / 2);
             s.end[a] = kit_int(0, s.kernel[a] / 2);
         }
+        s.groups = i % 4 == 3 ? kit_int(2, 3) : 1;
+        s.cin *= s.groups;
+        s.cout *= s.groups;
         struct layer l;
         struct vgk_need need;
         if (!layer_make(&l, 2, &s))

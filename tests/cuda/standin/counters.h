@@ -8,6 +8,7 @@ extern "C" {
 #endif
 long standin_launches(void); /* of kernels and of graphs */
 long standin_uploaded(void); /* bytes, from the host to the device */
+long standin_downloaded(void);
 int standin_graphs(void);    /* that exist, executable ones among them */
 int standin_objects(void);   /* those, streams, events and blocks of memory */
 #ifdef __cplusplus

@@ -105,7 +105,7 @@ static std::set<stream *> streams;
 static std::set<event *> events, past_events; /* those that were destroyed may still be waited for */
 static std::set<graph *> graphs; /* and executable ones */
 static int capturing; /* streams */
-static long n_launches, n_uploaded;
+static long n_launches, n_uploaded, n_downloaded;
 static std::map<char *, block> device_blocks, pinned_blocks;
 static thread_local void *context; /* the current one; NULL: the primary */
 static size_t device_bytes;
@@ -355,6 +355,7 @@ static cudaError_t copy(char *to, size_t to_pitch, const char *from, size_t from
         (from_block && from_block->context != context))
         return done(cudaErrorInvalidResourceHandle);
     n_uploaded += up ? (long)(width * rows) : 0;
+    n_downloaded += down ? (long)(width * rows) : 0;
     if ((up && !within(pinned_blocks, from, from_bytes)) || (down && !within(pinned_blocks, to, to_bytes)))
         NOT_CAPTURED(s);
     if (up && !within(pinned_blocks, from, from_bytes)) {
@@ -685,6 +686,7 @@ cudaError_t CUDARTAPI cudaGraphExecDestroy(cudaGraphExec_t exec) { return drop_g
 
 long standin_launches(void) { return n_launches; }
 long standin_uploaded(void) { return n_uploaded; }
+long standin_downloaded(void) { return n_downloaded; }
 int standin_graphs(void) { return (int)graphs.size(); }
 int standin_objects(void)
 {
