@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan_internal.h"
+#include "cut.h"
 #include "trial.h"
 #include "warp.h"
 #include "window.h"
@@ -13,83 +11,16 @@
 #define WORTH_STREAMING 1.2 /* times the whole frame's work: from here on a way with weights in host memory is tried, too */
 #define SMALL_FRAME 64 /* pixels: smaller frames may be padded for models that need more */
 
-/* --- one way to cut the frame --- */
-
-struct cut {
-    struct vg_grid grid;
-    bool direct;
-    struct vg_program *program;
-};
-
-/* A way to run the model: with the kernels that the backend likes best, or with direct products only.  Winograd's
- * blocks are three to four times faster, but every pixel's bits depend on its whole block, so bit-exact tiles need a
- * halo that grows by a block with every layer. */
-struct way {
-    bool direct;
-    struct vg_program *whole; /* laid out for the whole frame */
-};
-
-/* `least`: frames smaller than this are padded up to it (a model's own reflection needs some pixels to reflect). */
-static struct vg_axis_request axis_request(const struct vg_plan *p, const struct vg_plan_request *r,
-                                           const struct way *w, int axis, int tile, int least)
-{
-    const struct vg_summary *s = &p->model->summary;
-    const struct vg_analysis *a = w && w->whole && !*p->global_why ? &w->whole->exact : NULL;
-    bool x = axis == VG_X;
-    int align = x ? s->align_x : s->align_y, frame = x ? r->width : r->height;
-    bool small = frame < least;
-    if (small)
-        tile = (int)vgk_round_up((size_t)least, (size_t)align);
-    return (struct vg_axis_request){
-        .frame = frame,
-        .tile = x && s->fixed_width ? s->fixed_width : !x && s->fixed_height ? s->fixed_height : tile,
-        .overlap = x ? r->overlap_x : r->overlap_y,
-        .halo_lo = a ? (int)a->lo[axis] : x ? s->halo_left : s->halo_top,
-        .halo_hi = a ? (int)a->hi[axis] : x ? s->halo_right : s->halo_bottom,
-        .size_multiple = align,
-        .origin_multiple = a ? (int)a->origin[axis] : align,
-        .chroma = (x ? r->chroma_x : r->chroma_y) > 1 ? 2 : 1,
-        .num = s->scale_num,
-        .den = s->scale_den,
-        .fixed = s->fixed_width > 0 || small,
-    };
-}
-
-static struct vg_how how_to(const struct vg_plan *p, bool direct, bool stream)
-{
-    return (struct vg_how){.direct = direct, .stream = stream, .norms = p->norms.source, .half = p->half};
-}
-
-/* Tiles of about this size; 0 = the whole frame. */
-static enum vgk_status cut_frame(struct vg_plan *p, const struct vg_plan_request *r, const struct way *w,
-                                 int tile_width, int tile_height, int least, struct cut *c, struct vgk_error *err)
-{
-    struct vg_axis_request x = axis_request(p, r, w, VG_X, tile_width, least),
-                           y = axis_request(p, r, w, VG_Y, tile_height, least);
-    enum vgk_status s = vg_axis_make(&x, &c->grid.x, err);
-    if (s) {
-        vgk_error_prefix(err, "tile-width %d, overlap-x %d", tile_width, r->overlap_x);
-        return s;
-    }
-    if ((s = vg_axis_make(&y, &c->grid.y, err))) {
-        vgk_error_prefix(err, "tile-height %d, overlap-y %d", tile_height, r->overlap_y);
-        return s;
-    }
-    c->direct = w && w->direct;
-    if ((s = vg_states_lay_out(p->model, &c->grid, &p->states, err)))
-        return s;
-    return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, c->direct, false), &c->program, err);
-}
-
 /* The whole frame in one tile; without Winograd's blocks where they round too much. */
-static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request *r, struct cut *c, struct vgk_error *err)
+static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request *r, struct vg_cut *c,
+                                 struct vgk_error *err)
 {
     const atomic_bool *no_winograd = &p->model->no_winograd;
-    enum vgk_status s = cut_frame(p, r, NULL, 0, 0, 0, c, err);
+    enum vgk_status s = vg_cut_frame(p, r, NULL, 0, 0, 0, c, err);
     for (int least = 8; s == VGK_ERR_INVALID && least <= SMALL_FRAME && (r->width < least || r->height < least);
          least *= 2) {
         struct vgk_error again;
-        if (!cut_frame(p, r, NULL, 0, 0, least, c, &again))
+        if (!vg_cut_frame(p, r, NULL, 0, 0, least, c, &again))
             s = VGK_OK;
     }
     p->blocks |= !s && c->program->blocks;
@@ -103,13 +34,13 @@ static enum vgk_status cut_whole(struct vg_plan *p, const struct vg_plan_request
     if (!c->program->blocks || (!p->all_direct && !atomic_load(no_winograd)))
         return VGK_OK;
     vg_program_free(&c->program);
-    return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, how_to(p, false, false), &c->program, err);
+    return vg_plan_lay_out(p, c->grid.x.tile, c->grid.y.tile, vg_cut_how(p, false, false), &c->program, err);
 }
 
 enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r, enum vg_norm_source source,
                               struct vg_grid *grid, struct vg_program **program, struct vgk_error *err)
 {
-    struct cut c = {.program = NULL};
+    struct vg_cut c = {.program = NULL};
     enum vg_norm_source before = p->norms.source;
     bool half = p->half;
     int rows = p->rows;
@@ -129,168 +60,10 @@ enum vgk_status vg_plan_whole(struct vg_plan *p, const struct vg_plan_request *r
     return s;
 }
 
-/* --- the choice --- */
-
-struct candidate {
-    int nx, ny;
-    bool direct, bands; /* bands: columns, each of which runs in bands */
-    struct vg_grid grid;
-    double cost; /* work over that of the whole frame's best way */
-};
-
-static int by_cost(const void *a, const void *b)
-{
-    const struct candidate *x = a, *y = b;
-    return x->cost < y->cost ? -1 : x->cost > y->cost ? 1 : x->nx + x->ny - y->nx - y->ny;
-}
-
-/* The grid of nx by ny tiles with the least waste; false when that many make no sense. */
-static bool grid_of(const struct vg_plan *p, const struct vg_plan_request *r, const struct way *w, int nx, int ny,
-                    struct vg_grid *grid)
-{
-    for (int axis = 0; axis < VG_AXES; axis++) {
-        int n = axis == VG_X ? nx : ny;
-        struct vg_axis_request q = axis_request(p, r, w, axis, 0, 0);
-        struct vg_axis *a = axis == VG_X ? &grid->x : &grid->y;
-        size_t lattice = (size_t)(q.origin_multiple % q.chroma ? q.origin_multiple * q.chroma : q.origin_multiple);
-        size_t cut = (size_t)(q.size_multiple % q.chroma ? q.size_multiple * q.chroma : q.size_multiple);
-        int overlap = (int)vgk_round_up((size_t)q.halo_lo, cut) + q.halo_hi; /* as vg_axis_make does */
-        overlap = q.overlap > overlap ? q.overlap : overlap;
-        if (n > 1 && !q.fixed) {
-            /* n tiles that share `overlap` with each neighbour, in steps that keep to the origins' lattice */
-            int64_t step = ((int64_t)q.frame - overlap + n - 1) / n;
-            if (step <= 0)
-                return false;
-            q.tile = (int)vgk_round_up((size_t)step, lattice) + overlap;
-        }
-        if (vg_axis_make(&q, a, NULL) || (!q.fixed && a->n != n))
-            return false;
-    }
-    return true;
-}
-
 static size_t budget(const struct vgk_backend *backend, const struct vgk_device *device, size_t max_bytes)
 {
     size_t free_bytes = max_bytes ? 0 : backend->bytes_free(device);
     return max_bytes ? max_bytes : free_bytes ? free_bytes / 2 : SIZE_MAX;
-}
-
-/* All grids, and columns to be run in bands, by cost.  Of the latter only some numbers: each takes many layouts. */
-static int list_candidates(const struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
-                           struct candidate **list)
-{
-    int n = 0, max_x = 1, max_y = 1;
-    while (max_x < VG_MAX_TILES && r->width / (max_x + 1) >= 8)
-        max_x++;
-    while (max_y < VG_MAX_TILES && r->height / (max_y + 1) >= 8)
-        max_y++;
-    if (!(*list = malloc((size_t)max_x * (size_t)(max_y + 1) * (size_t)n_ways * sizeof **list)))
-        return 0;
-    for (int k = 0; k < n_ways; k++)
-        for (int ny = 0; ny <= max_y; ny++)
-            for (int nx = ny ? 1 : 2; nx <= max_x; nx += ny ? 1 : 1 + nx / 6) {
-                struct candidate *c = &(*list)[n];
-                c->bands = !ny;
-                c->nx = nx;
-                c->ny = ny ? ny : 1;
-                c->direct = ways[k].direct;
-                if (!grid_of(p, r, &ways[k], c->nx, c->ny, &c->grid))
-                    continue;
-                c->cost = (1 + vg_axis_waste(&c->grid.x)) * (1 + vg_axis_waste(&c->grid.y)) * ways[k].whole->work /
-                          (ways[0].whole->work + 1);
-                n++;
-            }
-    qsort(*list, (size_t)n, sizeof **list, by_cost);
-    return n;
-}
-
-/* A guess at a candidate's bytes, rather low, from the whole frame's layout: activations grow with a tile's pixels, those
- * of bands with its width. */
-static double guess(const struct candidate *c, const struct way *w, const struct vg_plan_request *r, size_t least_bands)
-{
-    double weights = (double)(w->whole->weights + w->whole->persistent), part = (double)c->grid.x.tile / r->width;
-    if (c->bands) {
-        double bands = (double)least_bands - weights;
-        return weights + 0.5 * (bands > 0 ? bands : 0) * part;
-    }
-    return weights + 0.75 * (double)w->whole->activations * part * c->grid.y.tile / r->height;
-}
-
-/* vg_plan_fit of both: the tile's program and what runs the tile again when it overflows. */
-static enum vgk_status fit_tile(struct vg_plan *p, int width, int height, struct vg_how how, size_t max_bytes, size_t *least_bytes,
-                                struct vg_program **best)
-{
-    size_t own = SIZE_MAX, all;
-    struct vg_program *whole = NULL;
-    enum vgk_status s = vg_plan_fit(p, width, height, how, max_bytes, &own, best);
-    if (s && s != VGK_ERR_UNSUPPORTED)
-        return s;
-    if (!p->half || vg_plan_lay_out(p, width, height, how, &whole, NULL))
-        all = s ? own : vg_program_bytes(*best);
-    else
-        all = vg_plan_rescued(p, whole, s ? own : vg_program_bytes(*best), width, height, how, max_bytes);
-    vg_program_free(&whole);
-    if (!s && all > max_bytes) {
-        vg_program_free(best);
-        s = VGK_ERR_UNSUPPORTED;
-    }
-    *least_bytes = s && all < *least_bytes ? all : *least_bytes;
-    return s;
-}
-
-/* Tries grids in the order of their cost until one fits.  least_bands: what the whole frame needs in bands. */
-static enum vgk_status choose(struct vg_plan *p, const struct vg_plan_request *r, const struct way *ways, int n_ways,
-                              bool stream, size_t least_bands, size_t max_bytes, size_t *least_bytes, struct cut *best,
-                              struct vgk_error *err)
-{
-    struct candidate *list = NULL;
-    int n = list_candidates(p, r, ways, n_ways, &list);
-    if (!list)
-        return vgk_fail(err, VGK_ERR_NOMEM, "no memory to plan");
-    enum vgk_status s = VGK_ERR_UNSUPPORTED;
-    double smallest = 1e300, narrowest = 1e300;
-    for (int i = 0; i < n; i++) {
-        double pixels = (double)list[i].grid.x.tile * list[i].grid.y.tile;
-        smallest = pixels < smallest ? pixels : smallest;
-        narrowest = list[i].grid.x.tile < narrowest ? list[i].grid.x.tile : narrowest;
-    }
-    p->quiet = true;
-    for (int again = 0; again < 2; again++) /* in the end, to say what would do, the smallest of all too */
-        for (int i = 0; i < n && s == VGK_ERR_UNSUPPORTED; i++) {
-            const struct candidate *c = &list[i];
-            const struct way *w = &ways[n_ways > 1 && c->direct];
-            struct vg_how how = how_to(p, c->direct, stream), at_once = how;
-            at_once.bands = 1;
-            bool small = c->bands ? c->grid.x.tile <= 1.5 * narrowest
-                                  : (double)c->grid.x.tile * c->grid.y.tile <= 1.5 * smallest;
-            bool fits = guess(c, w, r, least_bands) <= (double)max_bytes;
-            if (again ? fits || !small : !fits)
-                continue;
-            struct vg_program *l = NULL;
-            int width = c->grid.x.tile, height = c->grid.y.tile;
-            enum vgk_status made = c->bands ? fit_tile(p, width, height, how, max_bytes, least_bytes, &l)
-                                            : vg_plan_lay_out(p, width, height, how, &l, NULL);
-            if (made == VGK_ERR_NOMEM)
-                s = vgk_fail(err, made, "no memory to plan");
-            if (made || !l)
-                continue; /* too small a tile for the model's own padding, for instance */
-            size_t bytes = vg_program_bytes(l);
-            if (!c->bands && (bytes <= max_bytes || bytes < *least_bytes))
-                bytes = vg_plan_rescued(p, l, bytes, width, height, at_once, max_bytes);
-            *least_bytes = bytes < *least_bytes ? bytes : *least_bytes;
-            if (bytes <= max_bytes) {
-                *best = (struct cut){c->grid, c->direct, l};
-                s = VGK_OK;
-            } else {
-                vg_program_free(&l);
-            }
-        }
-    p->quiet = false;
-    free(list);
-    if (s)
-        vg_plan_note(p, "tiles%s: at least %.1f MiB", stream ? " with weights from host memory" : "",
-                     (double)*least_bytes / (1 << 20));
-    return s;
 }
 
 /* --- the plan --- */
@@ -308,7 +81,7 @@ static enum vgk_status check(const struct vg_plan_request *r, struct vgk_error *
     return VGK_OK;
 }
 
-static double frame_work(const struct cut *c) { return c->program->work * c->grid.x.n * c->grid.y.n; }
+static double frame_work(const struct vg_cut *c) { return c->program->work * c->grid.x.n * c->grid.y.n; }
 
 /* Whether kernels compute in blocks that the model itself does not have. */
 static bool blocks(const struct vg_program *whole)
@@ -317,26 +90,27 @@ static bool blocks(const struct vg_program *whole)
 }
 
 /* One tile, in bands if need be; else the cheapest tiles that fit.  VGK_ERR_UNSUPPORTED: nothing does. */
-static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request *r, const struct cut *whole, bool one_tile,
-                                bool stream, size_t max_bytes, size_t *least, struct cut *best, struct vgk_error *err)
+static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request *r, const struct vg_cut *whole,
+                                bool one_tile, bool stream, size_t max_bytes, size_t *least, struct vg_cut *best,
+                                struct vgk_error *err)
 {
     int width = whole->grid.x.tile, height = whole->grid.y.tile, n_ways = 1;
-    struct way ways[2] = {{false, whole->program}, {true, NULL}};
+    struct vg_way ways[2] = {{false, whole->program}, {true, NULL}};
     struct vg_program *first = NULL;
-    *best = (struct cut){.grid = whole->grid};
+    *best = (struct vg_cut){.grid = whole->grid};
     size_t bands = SIZE_MAX;
-    enum vgk_status s = fit_tile(p, width, height, how_to(p, false, stream), max_bytes, &bands, &best->program);
+    enum vgk_status s = vg_cut_fit(p, width, height, vg_cut_how(p, false, stream), max_bytes, &bands, &best->program);
     *least = bands < *least ? bands : *least;
     if (s != VGK_ERR_UNSUPPORTED)
         return s == VGK_ERR_NOMEM ? vgk_fail(err, s, "no memory to plan") : s;
     if (stream) {
-        if ((s = vg_plan_lay_out(p, width, height, how_to(p, false, true), &first, err)))
+        if ((s = vg_plan_lay_out(p, width, height, vg_cut_how(p, false, true), &first, err)))
             return s;
         ways[0].whole = first;
     }
     s = VGK_OK;
     if (blocks(whole->program)) {
-        s = vg_plan_lay_out(p, width, height, how_to(p, true, stream), &ways[1].whole, err);
+        s = vg_plan_lay_out(p, width, height, vg_cut_how(p, true, stream), &ways[1].whole, err);
         n_ways = 2;
     }
     if (!s && one_tile) {
@@ -345,7 +119,7 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
             size_t bytes = vg_program_bytes(ways[1].whole);
             *least = bytes < *least ? bytes : *least;
             if (bytes <= max_bytes) {
-                *best = (struct cut){whole->grid, true, ways[1].whole};
+                *best = (struct vg_cut){whole->grid, true, ways[1].whole};
                 ways[1].whole = NULL;
                 s = VGK_OK;
             }
@@ -353,7 +127,7 @@ static enum vgk_status find_way(struct vg_plan *p, const struct vg_plan_request 
     } else if (!s && *p->global_why && p->norms.mode != VG_NORM_TILE) {
         s = VGK_ERR_UNSUPPORTED;
     } else if (!s) {
-        s = choose(p, r, ways, n_ways, stream, bands, max_bytes, least, best, err);
+        s = vg_cut_choose(p, r, ways, n_ways, stream, bands, max_bytes, least, best, err);
     }
     vg_program_free(&first);
     vg_program_free(&ways[1].whole);
@@ -366,7 +140,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
 {
     struct vg_model *m = p->model;
     size_t max_bytes = less(all_bytes, p->beside);
-    struct cut whole = {.program = NULL}, best = {.program = NULL};
+    struct vg_cut whole = {.program = NULL}, best = {.program = NULL};
     bool tiles = vg_plan_asks_for_tiles(r);
     /* Asked for, or the only size that there is: nobody cuts the frame. */
     bool one_tile = (r->tile_width >= r->width && r->tile_height >= r->height) || m->summary.fixed_width;
@@ -384,19 +158,19 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         whole.program = NULL;
     } else if (r->bands) {
         best.grid = whole.grid;
-        struct vg_how how = how_to(p, false, false);
+        struct vg_how how = vg_cut_how(p, false, false);
         how.bands = r->bands;
         s = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, how, &best.program, err);
     } else if (tiles) { /* the same bits as without tiles, if the tiles are large enough for that */
-        struct way ways[2] = {{false, whole.program}, {true, NULL}};
-        s = cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
+        struct vg_way ways[2] = {{false, whole.program}, {true, NULL}};
+        s = vg_cut_frame(p, r, &ways[0], r->tile_width, r->tile_height, 0, &best, err);
         if ((!s || s == VGK_ERR_INVALID) && blocks(whole.program)) {
             /* Direct products need a smaller halo.  The very bits of the untiled frame are worth twice the work. */
-            struct cut direct = {.program = NULL};
+            struct vg_cut direct = {.program = NULL};
             struct vgk_error why = {{0}};
-            enum vgk_status d = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, how_to(p, true, false),
+            enum vgk_status d = vg_plan_lay_out(p, whole.grid.x.tile, whole.grid.y.tile, vg_cut_how(p, true, false),
                                                 &ways[1].whole, &why);
-            d = d ? d : cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &direct, &why);
+            d = d ? d : vg_cut_frame(p, r, &ways[1], r->tile_width, r->tile_height, 0, &direct, &why);
             if (!d && (s || 2 * frame_work(&direct) < frame_work(&best))) {
                 vg_program_free(&best.program);
                 best = direct;
@@ -419,7 +193,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
         s = find_way(p, r, &whole, one_tile, false, max_bytes, &least, &best, err);
         /* Halos, and direct products in the place of blocks, can cost more than weights that are brought for each use. */
         if (s == VGK_ERR_UNSUPPORTED || (!s && frame_work(&best) > WORTH_STREAMING * whole.program->work)) {
-            struct cut streamed = {.program = NULL};
+            struct vg_cut streamed = {.program = NULL};
             struct vgk_error why = {{0}};
             enum vgk_status also = find_way(p, r, &whole, one_tile, true, max_bytes, &least, &streamed, s ? err : &why);
             if (s || (!also && frame_work(&streamed) < frame_work(&best))) {
@@ -440,7 +214,7 @@ static enum vgk_status make(struct vg_plan *p, const struct vg_plan_request *r, 
     vg_program_free(&whole.program);
     size_t needed = s ? 0 : vg_program_bytes(best.program);
     if (!s) {
-        struct vg_how how = how_to(p, best.direct, best.program->streams);
+        struct vg_how how = vg_cut_how(p, best.direct, best.program->streams);
         needed = vg_plan_rescued(p, best.program, needed, best.grid.x.tile, best.grid.y.tile, how, max_bytes) + p->beside;
     }
     if (needed > all_bytes)

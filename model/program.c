@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "program.h"
+#include "program_internal.h"
 
 #include "arithmetic.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "memplan.h"
 #include "price.h"
 #include "rows.h"
 
@@ -25,12 +24,6 @@ void vg_program_free(struct vg_program **program)
 }
 
 /* --- constants --- */
-
-struct constants {
-    struct vg_place *places;
-    int n, capacity;
-    size_t bytes;
-};
 
 /* A constant's elements as the op sees them, stored once: repeated dimensions are kept as one and read with stride 0.
  * Equal views of equal data share their place. */
@@ -93,31 +86,48 @@ static bool place_constant(struct constants *c, struct vg_net *net, const struct
     return true;
 }
 
+static bool weights(int k) { return k == 1 || k == VGK_WEIGHT_SCALE || k == VGK_WEIGHT_ZERO; }
+
+/* Constants: packed ones have their place already; the others are stored as the op sees them. */
+static enum vgk_status place_constants(struct maker *m)
+{
+    const struct vg_net *net = m->net;
+    for (int i = 0; i < net->n_ops; i++) {
+        size_t *section = m->request->stream ? &m->p->host : &m->constants.bytes;
+        m->packed[i] = *section;
+        *section += vgk_round_up(m->need[i].packed, VGK_ALIGN);
+    }
+    m->p->packed = m->constants.bytes;
+    for (int i = 0; i < net->n_ops; i++) {
+        const struct vg_net_op *op = &net->ops[i];
+        for (int k = 0; k < op->n_in && !op->dead && !op->view; k++) {
+            struct vg_place *p = &m->place[i][k];
+            p->none = op->in[k].value < 0;
+            if (p->none || !net->values[op->in[k].value].constant)
+                continue;
+            if (m->need[i].packed && weights(k)) { /* only the kernel's own copy stays */
+                p->t = op->in[k].t;
+                p->constant = op->in[k].t.data;
+                p->t.data = NULL;
+                p->offset = SIZE_MAX;
+            } else if (!place_constant(&m->constants, m->net, &op->in[k], p)) {
+                return VGK_ERR_NOMEM;
+            }
+        }
+    }
+    for (int i = 0; i < net->n_outputs; i++)
+        if (net->values[net->outputs[i]].constant) {
+            struct vg_operand o = vg_net_operand(net, net->outputs[i]);
+            if (!place_constant(&m->constants, m->net, &o, &m->p->outputs[i]))
+                return VGK_ERR_NOMEM;
+        }
+    m->p->weights = m->constants.bytes;
+    return VGK_OK;
+}
+
 /* --- what the backend needs --- */
 
-struct maker {
-    struct vg_net *net;
-    const struct vgk_backend *backend;
-    struct vgk_device *device;
-    const struct vg_program_request *request;
-    struct vg_program *p;
-    struct vg_schedule *s;
-    struct constants constants;
-    struct vgk_need *need;         /* of each op, whole */
-    struct vg_blocks *blocks;      /* of each op */
-    struct vg_place (*place)[VG_MAX_OPERANDS]; /* of each op's constants */
-    size_t *packed;                /* offsets */
-    int *share;                    /* for each buffer: the one that it is computed in place of, -1 = none */
-    bool *persistent;
-    bool *packed_yet; /* for each op */
-    int busiest;      /* position */
-    struct vg_block *windows, *carries, *scratches, *loads; /* for each buffer, each buffer, each position twice */
-    size_t *host;     /* for each buffer: where it is spilled to */
-    int *loaded;      /* for each op: the call that its weights are loaded for already */
-    struct vgk_error *err;
-};
-
-static unsigned constants_of(const struct vg_net *net, const struct vg_operand *in, int n_in)
+unsigned vg_program_constants(const struct vg_net *net, const struct vg_operand *in, int n_in)
 {
     unsigned bits = 0;
     for (int k = 0; k < n_in; k++)
@@ -135,7 +145,7 @@ static enum vgk_status ask(struct maker *m, const struct vgk_op *op, int n_in, c
             t[k] = in[k].t;
     o.in = t;
     o.n_in = n_in;
-    o.constant = constants_of(m->net, in, n_in);
+    o.constant = vg_program_constants(m->net, in, n_in);
     o.out = &out->t;
     o.n_out = 1;
     *need = (struct vgk_need){.lattice = {1, 1, 1}};
@@ -170,7 +180,7 @@ static int buffer_of(const struct vg_net *net, const struct vg_operand *o)
     return o->value < 0 || net->values[o->value].constant ? -1 : net->values[o->value].buffer;
 }
 
-static int root(const struct maker *m, int b)
+int vg_program_root(const struct maker *m, int b)
 {
     while (m->share[b] >= 0)
         b = m->share[b];
@@ -235,7 +245,7 @@ static enum vgk_status lay_out(struct maker *m)
         }
         if (st->first < 0)
             continue;
-        struct vg_block *w = &m->windows[root(m, b)];
+        struct vg_block *w = &m->windows[vg_program_root(m, b)];
         size_t bytes = st->banded ? (size_t)st->window * st->row_bytes : net->buffers[b].bytes;
         w->first = !w->bytes || st->first < w->first ? st->first : w->first;
         w->last = !w->bytes || st->last > w->last ? st->last : w->last;
@@ -279,169 +289,6 @@ static enum vgk_status lay_out(struct maker *m)
     return status;
 }
 
-/* --- steps --- */
-
-static void place(const struct maker *m, const struct vg_operand *o, struct vg_place *p)
-{
-    const struct vg_net_value *v = &m->net->values[o->value];
-    p->t = o->t;
-    p->t.data = NULL;
-    p->offset = m->p->weights +
-                (m->persistent[v->buffer] ? m->windows[v->buffer].offset
-                                          : m->p->persistent + m->windows[root(m, v->buffer)].offset) +
-                (size_t)o->offset * (vgk_type_bits(o->t.type) / 8);
-}
-
-static bool weights(int k) { return k == 1 || k == VGK_WEIGHT_SCALE || k == VGK_WEIGHT_ZERO; }
-
-/* Constants: packed ones have their place already; the others are stored as the op sees them. */
-static enum vgk_status place_constants(struct maker *m)
-{
-    const struct vg_net *net = m->net;
-    for (int i = 0; i < net->n_ops; i++) {
-        size_t *section = m->request->stream ? &m->p->host : &m->constants.bytes;
-        m->packed[i] = *section;
-        *section += vgk_round_up(m->need[i].packed, VGK_ALIGN);
-    }
-    m->p->packed = m->constants.bytes;
-    for (int i = 0; i < net->n_ops; i++) {
-        const struct vg_net_op *op = &net->ops[i];
-        for (int k = 0; k < op->n_in && !op->dead && !op->view; k++) {
-            struct vg_place *p = &m->place[i][k];
-            p->none = op->in[k].value < 0;
-            if (p->none || !net->values[op->in[k].value].constant)
-                continue;
-            if (m->need[i].packed && weights(k)) { /* only the kernel's own copy stays */
-                p->t = op->in[k].t;
-                p->constant = op->in[k].t.data;
-                p->t.data = NULL;
-                p->offset = SIZE_MAX;
-            } else if (!place_constant(&m->constants, m->net, &op->in[k], p)) {
-                return VGK_ERR_NOMEM;
-            }
-        }
-    }
-    for (int i = 0; i < net->n_outputs; i++)
-        if (net->values[net->outputs[i]].constant) {
-            struct vg_operand o = vg_net_operand(net, net->outputs[i]);
-            if (!place_constant(&m->constants, m->net, &o, &m->p->outputs[i]))
-                return VGK_ERR_NOMEM;
-        }
-    m->p->weights = m->constants.bytes;
-    return VGK_OK;
-}
-
-/* The call's op for its rows. */
-static void restrict_call(const struct maker *m, const struct vg_call *c, struct vgk_op *op, struct vg_operand *in,
-                          struct vg_operand *out)
-{
-    vg_rows_restrict(m->net, c, m->s->storage, op, in, out);
-    if (op->kind == VGK_OP_CONV && c->begin == 0)
-        op->p.conv.above = m->blocks[c->what].above;
-}
-
-static void make_op_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
-{
-    const struct vg_net_op *op = &m->net->ops[c->what];
-    struct vg_operand in[VG_MAX_OPERANDS], out;
-    restrict_call(m, c, &step->op, in, &out);
-    step->op.n_in = op->n_in;
-    step->op.n_out = 1;
-    step->op.constant = constants_of(m->net, op->in, op->n_in);
-    step->node = op->node;
-    for (int k = 0; k < op->n_in; k++) {
-        step->in[k] = m->place[c->what][k];
-        if (step->in[k].none)
-            continue;
-        if (!step->in[k].constant) {
-            place(m, &in[k], &step->in[k]);
-            continue;
-        }
-        for (int d = 0; d < in[k].t.rank; d++) /* repeated down the rows that there are now */
-            step->in[k].t.dim[d] = in[k].t.dim[d];
-    }
-    place(m, &out, &step->out);
-    step->packed = m->need[c->what].packed;
-    step->packed_offset = m->packed[c->what];
-    step->host_offset = SIZE_MAX;
-    if (m->request->stream && step->packed) {
-        step->host_offset = m->packed[c->what];
-        step->packed_offset = m->p->weights + m->p->persistent + m->loads[c->position].offset;
-    }
-    step->packs = step->packed && !m->packed_yet[c->what];
-    m->packed_yet[c->what] = true;
-    step->scratch = m->scratches[c->position].bytes;
-    step->scratch_offset = m->p->weights + m->p->persistent + m->scratches[c->position].offset;
-}
-
-/* Rows of the frame's input or output where they lie now. */
-static void make_frame_step(struct maker *m, const struct vg_call *c, int value, struct vg_step *step)
-{
-    struct vg_operand o = vg_net_operand(m->net, value);
-    const struct vg_net_value *v = &m->net->values[value];
-    int y = v->axis[VG_Y];
-    step->what = c->what;
-    step->begin = c->begin;
-    step->end = c->end;
-    if (y >= 0) {
-        o.offset += (c->begin - c->base[0]) * v->t.stride[y];
-        o.t.dim[y] = c->end - c->begin;
-    }
-    place(m, &o, c->type == VG_CALL_READ ? &step->out : &step->in[0]);
-    step->scratch = m->scratches[c->position].bytes;
-    step->scratch_offset = m->p->weights + m->p->persistent + m->scratches[c->position].offset;
-}
-
-static void make_copy_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
-{
-    const struct vg_storage *st = &m->s->storage[c->what];
-    size_t arena = m->p->weights + m->p->persistent, bytes = (size_t)(c->end - c->begin) * st->row_bytes;
-    struct vg_place window = {.t = {.type = VGK_U8, .rank = 1, .dim = {(int64_t)bytes}, .stride = {1}}}, store = window;
-    window.offset = arena + m->windows[c->what].offset + (size_t)(c->begin - c->base[0]) * st->row_bytes;
-    store.offset = arena + m->carries[c->what].offset;
-    step->op.kind = VGK_OP_COPY;
-    step->op.n_in = step->op.n_out = 1;
-    step->node = "carried rows";
-    step->in[0] = c->type == VG_CALL_SAVE ? window : store;
-    step->out = c->type == VG_CALL_SAVE ? store : window;
-}
-
-static void make_host_step(struct maker *m, const struct vg_call *c, struct vg_step *step)
-{
-    const struct vg_storage *st = &m->s->storage[c->what];
-    step->node = "rows in host memory";
-    step->packed = (size_t)(c->end - c->begin) * st->row_bytes;
-    step->packed_offset = m->p->weights + m->p->persistent + m->windows[c->what].offset +
-                          (size_t)(c->begin - c->base[0]) * st->row_bytes;
-    step->host_offset = m->host[c->what] + (size_t)c->begin * st->row_bytes;
-}
-
-/* Before call i: the weights of its op, unless they are there, and then those of the op behind it, so that a device can
- * bring them while this one computes. */
-static void make_loads(struct maker *m, int i)
-{
-    const struct vg_call *calls = m->s->calls;
-    bool prologue = i < m->s->n_prologue;
-    for (int k = i; k < (prologue ? m->s->n_prologue : m->s->n_calls); k++) {
-        int ahead = calls[k].position - calls[i].position;
-        if (ahead < 0 || ahead > 1) /* another band, or no neighbour: its place is not free yet */
-            return;
-        if (calls[k].type != VG_CALL_OP || (k > i && !ahead) || !m->need[calls[k].what].packed ||
-            m->loaded[calls[k].what] == k)
-            continue;
-        struct vg_step *step = &m->p->steps[m->p->n_steps++];
-        m->loaded[calls[k].what] = k;
-        step->type = VG_CALL_LOAD;
-        step->node = "weights in host memory";
-        step->packed = m->need[calls[k].what].packed;
-        step->packed_offset = m->p->weights + m->p->persistent + m->loads[calls[k].position].offset;
-        step->host_offset = m->packed[calls[k].what];
-        m->p->moved += prologue ? 0 : step->packed;
-        if (k > i)
-            return;
-    }
-}
-
 /* Where spilled buffers lie in host memory, by the levels in which they are needed, and what it all costs. */
 static enum vgk_status lay_out_host(struct maker *m)
 {
@@ -468,46 +315,6 @@ static enum vgk_status lay_out_host(struct maker *m)
             m->p->moved += (size_t)(c->end - c->begin) * m->s->storage[c->what].row_bytes;
     }
     return s;
-}
-
-static enum vgk_status make_steps(struct maker *m)
-{
-    const struct vg_net *net = m->net;
-    const struct vg_schedule *s = m->s;
-    size_t loads = m->request->stream ? (size_t)s->n_calls : 0;
-    if (!(m->p->steps = calloc((size_t)s->n_calls + loads + 1, sizeof *m->p->steps)))
-        return VGK_ERR_NOMEM;
-    for (int i = 0; i < s->n_calls; i++) {
-        const struct vg_call *c = &s->calls[i];
-        if (i == s->n_prologue)
-            m->p->n_prologue = m->p->n_steps;
-        if (m->request->stream && c->type == VG_CALL_OP)
-            make_loads(m, i);
-        struct vg_step *step = &m->p->steps[m->p->n_steps++];
-        step->type = c->type;
-        switch (c->type) {
-        case VG_CALL_OP: make_op_step(m, c, step); break;
-        case VG_CALL_READ: make_frame_step(m, c, net->inputs[c->what], step); break;
-        case VG_CALL_WRITE: make_frame_step(m, c, net->outputs[c->what], step); break;
-        case VG_CALL_SAVE:
-        case VG_CALL_RESTORE: make_copy_step(m, c, step); break;
-        case VG_CALL_SPILL:
-        case VG_CALL_FETCH: make_host_step(m, c, step); break;
-        case VG_CALL_LOAD: break; /* schedules know of no weights */
-        }
-    }
-    if (s->n_prologue == s->n_calls)
-        m->p->n_prologue = m->p->n_steps;
-    for (int i = 0; i < net->n_inputs; i++) {
-        struct vg_operand o = vg_net_operand(net, net->inputs[i]);
-        place(m, &o, &m->p->inputs[i]);
-    }
-    for (int i = 0; i < net->n_outputs; i++)
-        if (!net->values[net->outputs[i]].constant) {
-            struct vg_operand o = vg_net_operand(net, net->outputs[i]);
-            place(m, &o, &m->p->outputs[i]);
-        }
-    return VGK_OK;
 }
 
 /* Of the rows of the frame that a call reads or writes (with those that alpha is taken from). */
@@ -548,7 +355,7 @@ static enum vgk_status ask_scratch(struct maker *m)
             continue;
         }
         const char *node = m->net->ops[c->what].node;
-        restrict_call(m, c, &op, in, &out);
+        vg_program_restrict(m, c, &op, in, &out);
         enum vgk_status s = c->all ? VGK_OK : ask(m, &op, m->net->ops[c->what].n_in, in, &out, &need, node);
         if (s)
             return s;
@@ -632,7 +439,7 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
     find_largest_kept(&m);
     if (request->measure)
         goto made;
-    if ((s = make_steps(&m))) {
+    if ((s = vg_program_steps(&m))) {
         s = vgk_fail(err, VGK_ERR_NOMEM, "no memory to lay out the model");
         goto done;
     }
@@ -645,9 +452,9 @@ enum vgk_status vg_program_make(struct vg_net *net, const struct vgk_backend *ba
         m.p->memories[i].now.none = now.value < 0;
         m.p->memories[i].kept.none = kept.value < 0;
         if (now.value >= 0)
-            place(&m, &now, &m.p->memories[i].now);
+            vg_program_place(&m, &now, &m.p->memories[i].now);
         if (kept.value >= 0)
-            place(&m, &kept, &m.p->memories[i].kept);
+            vg_program_place(&m, &kept, &m.p->memories[i].kept);
     }
     if (request->output >= 0 &&
         (s = vg_net_analyse(net, request->output, m.blocks, &m.p->exact, err)))
