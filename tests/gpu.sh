@@ -36,12 +36,13 @@ passed=0 failed=0 skipped=0
 deadline=$(($(date +%s) + 285))
 table=$build/gpu.table
 : >"$table"
-kernels=$build/tests/cuda/gpu-kernels products=$build/tests/cuda/gpu-dnn-run
+kernels=$build/tests/cuda/gpu-kernels pictures=$build/tests/cuda/gpu-pictures products=$build/tests/cuda/gpu-dnn-run
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vidgen
 models="pipelines/models/style3.onnx pipelines/models/upscale2x.onnx"
 if [ $rehearse = yes ]; then
     VIDGEN_MODULE_PATH=$build/tests/cuda LD_LIBRARY_PATH=$build/tests/cuda/standin_cudnn
-    kernels=$build/tests/cuda/test-cuda-kernels products=$build/tests/cuda/test-dnn-run
+    kernels=$build/tests/cuda/test-cuda-kernels pictures=$build/tests/cuda/test-cuda-pictures
+    products=$build/tests/cuda/test-dnn-run
     seconds=0 compare_size='40 24' memory_size='24 20' plan_size=64x40 sizes=24x20
     export LD_LIBRARY_PATH
 else
@@ -107,6 +108,7 @@ for model in $models; do
 done
 try products 60 "$products"
 try kernels 60 env VIDGEN_CUDNN=no "$kernels" 1
+try pictures 30 env VIDGEN_CUDNN=no "$pictures" 1
 
 say "== memory"
 for model in $models; do
