@@ -729,7 +729,7 @@ static void stored_weights(void)
 int main(int argc, char **argv)
 {
     struct vgk_error err = {{0}};
-    vgk_cpu.open(&(struct vgk_device_options){.threads = 1}, &cpu, &err);
+    vgk_cpu.open(&(struct vgk_device_options){.threads = 1, .exact_products = true}, &cpu, &err);
     if (vgk_cuda.open(&(struct vgk_device_options){0}, &cuda, &err)) {
         printf("%s\n", err.text);
         return 1;

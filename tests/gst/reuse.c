@@ -119,6 +119,7 @@ play_clip (Clip *clip, const gchar *format, const gchar *line, gboolean reuse, c
   GstElement *m = frames_get (h, "m");
   GstPad *pad = gst_element_get_static_pad (m, "sink");
   GstStructure *parameters;
+  GstCaps *caps;
   guint frames = 0, swaps = 0;
 
   clip->out = g_ptr_array_new_with_free_func ((GDestroyNotify) gst_buffer_unref);
@@ -137,7 +138,9 @@ play_clip (Clip *clip, const gchar *format, const gchar *line, gboolean reuse, c
         watch_forget (&clip->watch);
         break;
       case RESEND:
-        gst_harness_push_event (h, gst_event_new_caps (gst_pad_get_current_caps (h->srcpad)));
+        caps = gst_pad_get_current_caps (h->srcpad);
+        gst_harness_push_event (h, gst_event_new_caps (caps));
+        gst_caps_unref (caps);
         break;
       case SWAP:
         g_object_set (m, "model-file", swaps++ % 2 ? "style3" : "upscale2x", NULL);
