@@ -26,6 +26,8 @@ __device__ static inline int piece(const struct vgk_cu_pictures &p, int64_t i, u
         }
         i -= n;
     }
+    *a = NULL;
+    *b = NULL;
     return 0;
 }
 
