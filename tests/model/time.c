@@ -262,7 +262,7 @@ static void tiles(void)
         const struct vg_summary *sum = vg_model_summary(m);
         int halo = sum->halo_left + sum->halo_right, align = sum->align_x, more = sum->emit > 1 ? 10 : 30;
         kit_seed(20 + i);
-        const int sizes = SANITIZED ? 8 : 22;
+        const int sizes = SANITIZED ? 4 : 22;
         for (int k = 0; k < sizes; k++)
             tile(names[i], m, k % 4 == 3 ? cpu : exact_cpu, 2 * kit_int(halo / 2 + 8, halo / 2 + more) + 1,
                  2 * kit_int(halo / 2 + 8, halo / 2 + more) + 1, halo + kit_int(2 * align, 4 * align + more / 2),
