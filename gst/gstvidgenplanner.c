@@ -8,6 +8,7 @@
 #include "gstvidgenframe.h"
 #include "gstvidgenparameters.h"
 #include "gstvidgenplan.h"
+#include "gstvidgenreuse.h"
 
 GST_DEBUG_CATEGORY_EXTERN (gst_vidgen_model_debug);
 #define GST_CAT_DEFAULT gst_vidgen_model_debug
@@ -435,12 +436,18 @@ must_give_cuda (GstVidgenPlanner *self)
   return must;
 }
 
+/* Of upstream's, by the last plan; locked. */
+static gint
+frames_in_use (const GstVidgenPlanner *self)
+{
+  return self->last_window + (self->reuse_static ? self->last_kept : 0);
+}
+
 /* A reference to the grid for this request, and how many frames are in use at once, planned now unless it is the same as
  * last time; NULL: refused. */
 static GstVidgenGrid *
 grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gboolean in_cuda, gboolean whole, gint *frames)
 {
-  const struct vg_plan_info *info;
   GstVidgenGrid *grid = NULL;
   GstVidgenEngine *engine;
 
@@ -448,7 +455,7 @@ grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gboolea
   if (self->last_grid && self->last_in_cuda == in_cuda && self->last_whole == whole &&
       gst_vidgen_planner_same_request (&self->last_request, request))
     grid = gst_vidgen_grid_ref (self->last_grid);
-  *frames = self->last_window + (self->reuse_static ? self->last_hop : 0);
+  *frames = frames_in_use (self);
   UNLOCK (self);
   if (grid)
     return grid;
@@ -458,15 +465,14 @@ grid_for (GstVidgenPlanner *self, const struct vg_plan_request *request, gboolea
   if (!engine)
     return NULL;
   grid = gst_vidgen_grid_ref (engine->grid);
-  info = gst_vidgen_engine_info (engine);
   LOCK (self);
-  *frames = info->window + (self->reuse_static ? info->hop : 0);
+  self->last_window = gst_vidgen_engine_info (engine)->window;
+  self->last_kept = gst_vidgen_reuse_frames (gst_vidgen_engine_info (engine));
+  *frames = frames_in_use (self);
   g_clear_pointer (&self->last_grid, gst_vidgen_grid_unref);
   if (self->model == engine->model) { /* else it changed meanwhile, and the question comes again */
     self->last_grid = gst_vidgen_grid_ref (grid);
     self->last_request = *request;
-    self->last_window = info->window;
-    self->last_hop = info->hop;
     self->last_in_cuda = in_cuda;
     self->last_whole = whole;
   }

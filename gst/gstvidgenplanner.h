@@ -52,7 +52,7 @@ typedef struct
   GQueue planned; /* GstVidgenEngine for grids that no tile has come with yet, oldest first */
   struct vg_plan_request last_request;
   GstVidgenGrid *last_grid; /* the answer to last_request; NULL = none that holds */
-  gint last_window, last_hop;
+  gint last_window, last_kept; /* frames of it, and what reuse-static would keep beside them */
   gboolean last_in_cuda, last_whole;
   gchar *plan, *device;     /* the last plan in words */
   gboolean failed;          /* an error was posted: nothing runs until the next start */

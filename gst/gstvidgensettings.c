@@ -193,12 +193,12 @@ gst_vidgen_settings_install (GObjectClass *klass)
    * It holds the last frame, one buffer more of the pool that frames come from, and copies of its results, a frame's worth of
    * what leaves; where everything moves those are copied for nothing.  So it is off by default.
    *
-   * A model of several frames is not run where all frames of its window are those of the window before.  Models with states
-   * are always run.  New parameters, another model,
-   * a flush, a gap and new caps begin anew.  With norms by the frame's own statistics (norm-mode=exact) tiles that were
-   * asked for have their own.  With norm-mode=thumbnail a tile is run when anything in the frame has moved, because the
-   * statistics have; with "frozen" while they are measured; with "previous" until the smoothed ones stand still, too, to
-   * the last bit.  A frame that is compared (norm-error-interval) is run.
+   * A model of several frames is not run where all frames of its window are those of the window before.  Models with
+   * states are always run.  New parameters, another model, a flush, a gap and new caps begin anew.  With norms by the
+   * frame's own statistics (norm-mode=exact) tiles that were asked for have their own.  With norm-mode=thumbnail a tile
+   * is run when anything in the frame has moved, because the statistics have; with "frozen" while they are measured;
+   * with "previous" until the smoothed ones stand still, too, to the last bit.  A frame that is compared
+   * (norm-error-interval) is run.
    */
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_REUSE_STATIC,
       g_param_spec_boolean ("reuse-static", "Reuse static tiles",
@@ -228,9 +228,9 @@ gst_vidgen_settings_install (GObjectClass *klass)
           NULL, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_STATS,
       g_param_spec_boxed ("stats", "Statistics",
-          "Counters: frames, tiles (that were run), tiles-reused (see reuse-static), tiles-rescued (see precision), dropped (frames that came too late), cuts (scenes "
-          "that ended, see scene-cut), fps (of the last second), mean-time (ns of computing for a frame) and max-time (for a run), device-memory "
-          "and device-memory-peak (bytes), norm-drift and norm-cuts (see norm-mode), norm-frozen, norm-error-mean, "
+          "Counters: frames, tiles (that were run), tiles-reused (see reuse-static), tiles-rescued (see precision), "
+          "dropped (frames that came too late), cuts (scenes that ended, see scene-cut), fps (of the last second), "
+          "mean-time (ns of computing for a frame) and max-time (for a run), device-memory and device-memory-peak (bytes), norm-drift and norm-cuts (see norm-mode), norm-frozen, norm-error-mean, "
           "norm-error-max, norm-error-frames and norm-error-time (see norm-error-interval)",
           GST_TYPE_STRUCTURE, G_PARAM_READABLE | G_PARAM_STATIC_STRINGS));
   g_object_class_install_property (klass, GST_VIDGEN_SETTING_ACTIVE_DEVICE,

@@ -7,7 +7,6 @@
 
 static const struct vgk_frame_rows *rows_of(const struct vgk_device *dev) { return VGK_BY_ISA(dev, vgk_frame_rows); }
 
-
 static struct vgk_line line_of(const struct vgk_frame *f, int y)
 {
     struct vgk_line l = {

@@ -102,7 +102,7 @@ cudaError_t vgk_cu_fade(const struct vgk_cu_pictures *pair, unsigned before, uns
 /* A component's samples: all of it, or a quarter where chroma is halved. */
 __host__ __device__ static inline int samples(const struct vgk_frame &f, int k, int pixels)
 {
-    return k && (f.layout == VGK_FRAME_I420 || f.layout == VGK_FRAME_NV12) ? (pixels + 1) / 2 : pixels;
+    return k && halved(f) ? (pixels + 1) / 2 : pixels;
 }
 
 __device__ static inline uint8_t *sample(const struct vgk_frame &f, int k, int u, int v)

@@ -5,7 +5,8 @@
 
 #include "elements.h"
 
-__device__ static inline bool halved(const struct vgk_frame &f)
+/* vgk_frame_halved, for device code, too. */
+__host__ __device__ static inline bool halved(const struct vgk_frame &f)
 {
     return f.layout == VGK_FRAME_I420 || f.layout == VGK_FRAME_NV12;
 }
